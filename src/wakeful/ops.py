@@ -1,0 +1,375 @@
+"""Store operations as data: what a room may ask of a store, in one transaction, all or nothing.
+
+Every operation carries the scope it acts for. Reads see rows of the scope and its ancestors (``QuerySubtree`` alone
+descends); writes touch only rows that the scope itself owns. One predicate decides what a reader may be shown
+(``Visibility``), and it is applied inside the store's own query, before any limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visibility:
+    """Which rows a read may give, beside the scope's own rule."""
+
+    at: datetime
+    """The reader's present: expiry is judged by it."""
+    as_of: datetime | None = None
+    """What was true in the world then; None: what is true now."""
+    layers: tuple[MemoryLayer, ...] | None = None
+    """None: every layer."""
+    statuses: tuple[Status, ...] = ("active",)
+    superseded: bool = False
+    """True: superseded rows too (history, export)."""
+    expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutNodes:
+    """Insert or merge nodes. Result: number of nodes written.
+
+    A node whose id exists with the same owner is merged: content, label, properties, importance, status, source, times
+    of validity and embedding are taken from the new one; counts, ``recorded_at`` and the earliest ``asserted_at`` stay.
+    An id that another scope owns raises ``MemoryContractError`` that does not tell whether it exists elsewhere.
+    ``expected`` is compare-and-set: the ``updated_at`` that the writer saw, by node id; a row that moved on is left
+    alone and not counted.
+    """
+
+    scope: MemoryScope
+    nodes: tuple[MemoryNode, ...]
+    expected: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PutEdges:
+    """Insert or merge edges (one per scope, source, relation, target). Result: number written.
+
+    Both ends must be visible to the scope; an edge to a foreign row raises ``NotFound``.
+    """
+
+    scope: MemoryScope
+    edges: tuple[MemoryEdge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GetNodes:
+    """Nodes by id, as far as the scope may see them. Result: tuple of ``MemoryNode`` in the order asked, without misses."""
+
+    scope: MemoryScope
+    ids: tuple[str, ...]
+    visibility: Visibility | None = None
+    """None: every status and time."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetEdges:
+    """Edges that touch any of these nodes, visible to the scope. Result: tuple of ``MemoryEdge``."""
+
+    scope: MemoryScope
+    node_ids: tuple[str, ...]
+    relation: str | None = None
+    direction: Literal["out", "in", "both"] = "both"
+    limit_per_node: int = 64
+    """Strongest first."""
+
+
+Order: TypeAlias = Literal["updated", "asserted", "recorded", "importance", "id"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryNodes:
+    """Nodes that the scope sees, filtered and ordered in the store. Result: tuple of ``MemoryNode``."""
+
+    scope: MemoryScope
+    visibility: Visibility
+    updated_since: datetime | None = None
+    """Inclusive; a range in the store's index."""
+    label: str | None = None
+    session: str | None = None
+    """``source.session``."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """Top-level properties that must equal."""
+    owned_only: bool = False
+    """True: without the ancestors' rows."""
+    order: Order = "updated"
+    descending: bool = True
+    limit: int | None = 100
+    after: str | None = None
+    """Continue behind this node id (``order="id"`` only)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySubtree:
+    """Nodes owned by the scope or by any scope below it, in id order. Result: tuple of ``MemoryNode``."""
+
+    scope: MemoryScope
+    visibility: Visibility | None = None
+    updated_since: datetime | None = None
+    limit: int | None = None
+    after: str | None = None
+    edges: bool = False
+    """True: the result is a pair (nodes, edges)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """A row found by words or by meaning."""
+
+    node: MemoryNode
+    """Without its embedding."""
+    score: float
+    """Higher is better. Words: the store's BM25. Vectors: cosine, -1 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchText:
+    """Rows that hold any of the terms, best first. Result: tuple of ``TextHit``.
+
+    Terms come analysed (``retrieval.query``): folded, stemmed, with bigrams for scripts without spaces; the store indexes
+    the same analysis of ``label`` and ``content``. Visibility is applied before the limit.
+    """
+
+    scope: MemoryScope
+    terms: tuple[str, ...]
+    visibility: Visibility
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchVector:
+    """Rows nearest to a vector by cosine, best first. Result: tuple of ``TextHit``. Visibility before the limit."""
+
+    scope: MemoryScope
+    vector: bytes
+    model: str
+    """Id of the model that made the vector; rows of another model are never compared."""
+    visibility: Visibility
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjacent:
+    """The rows said just before and after each of these, in the same session and owner, by time.
+
+    Result: tuple of ``(anchor id, distance, MemoryNode)``, distance -k ... -1, 1 ... k.
+    """
+
+    scope: MemoryScope
+    ids: tuple[str, ...]
+    visibility: Visibility
+    distance: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateNodes:
+    """Change single fields of rows that the scope owns. Result: number changed.
+
+    ``changes`` maps id to field values (``MemoryNode`` field names); ``updated_at`` moves only when it is among them.
+    """
+
+    scope: MemoryScope
+    changes: Mapping[str, Mapping[str, Any]]
+    expected: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Record use, in a batch: counts go up, ``accessed_at`` moves, nothing else. Result: number touched.
+
+    Touches rows that the scope sees and owns; ancestors' rows are left alone.
+    """
+
+    scope: MemoryScope
+    ids: tuple[str, ...]
+    at: datetime
+    kind: Literal["access", "activation"] = "access"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNodes:
+    """Delete rows that the scope owns, with their edges, index entries and vectors. Result: number deleted."""
+
+    scope: MemoryScope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEdges:
+    """Delete edges that the scope owns. Result: number deleted."""
+
+    scope: MemoryScope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every version of a row that the scope sees, oldest first. Result: tuple of ``Change``."""
+
+    scope: MemoryScope
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One version of a row and what made it."""
+
+    node: MemoryNode
+    action: Literal["add", "revise", "supersede", "retract", "approve", "skip", "merge"]
+    reason: str = ""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Write versions into the history. Result: number written."""
+
+    scope: MemoryScope
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimDue:
+    """Claim occurrences that are due at ``at``: each is given to one caller, once. Result: tuple of ``MemoryNode``.
+
+    A reminder is a PROSPECTIVE node with ``properties["due_at"]`` (ISO, UTC) or ``properties["event"]``. A claim is a
+    lease until ``at + lease_seconds``; ``AckDue`` settles it; an unsettled one is given again after its lease.
+    """
+
+    scope: MemoryScope
+    at: datetime
+    event: str | None = None
+    lease_seconds: float = 60.0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckDue:
+    """Settle a claimed occurrence: done, snoozed until ``until``, or its next occurrence at ``until``. Result: bool.
+
+    ``occurrence`` is the idempotency key: the ``due_at`` that was claimed. False: it was settled already.
+    """
+
+    scope: MemoryScope
+    id: str
+    occurrence: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Erase the subtree of the scope for good, tombstoning it against late writers. Result: mapping of counts."""
+
+    scope: MemoryScope
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Count what the scope owns and what it sees. Result: mapping."""
+
+    scope: MemoryScope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcquireLease:
+    """Take the scope's lease when it is free, expired or ours. Result: fencing token (int), or None when another has it.
+
+    Tokens of a scope only rise.
+    """
+
+    scope: MemoryScope
+    owner: str
+    at: datetime
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewLease:
+    """Prolong a lease that is still ours. Result: bool."""
+
+    scope: MemoryScope
+    owner: str
+    token: int
+    at: datetime
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseLease:
+    """Give a lease back. Result: bool."""
+
+    scope: MemoryScope
+    owner: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Make the transaction fail with ``StaleWriter`` unless ``token`` is still the scope's current one. Result: None."""
+
+    scope: MemoryScope
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetState:
+    """A small JSON value kept for the scope (cadence counters, cycle checkpoints). Result: value or None."""
+
+    scope: MemoryScope
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutState:
+    """Keep a small JSON value for the scope; None removes it. Result: None."""
+
+    scope: MemoryScope
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ListScopes:
+    """Scopes at or below this one that own rows; ``scope`` None lists all, for operators' tools. Result: tuple of scopes."""
+
+    scope: MemoryScope | None = None
+    limit: int | None = None
+    after: str | None = None
+    """Continue behind this path."""
+
+
+MemoryOp: TypeAlias = (
+    PutNodes
+    | PutEdges
+    | GetNodes
+    | GetEdges
+    | QueryNodes
+    | QuerySubtree
+    | SearchText
+    | SearchVector
+    | Adjacent
+    | UpdateNodes
+    | Touch
+    | DeleteNodes
+    | DeleteEdges
+    | History
+    | Log
+    | ClaimDue
+    | AckDue
+    | Erase
+    | Stats
+    | AcquireLease
+    | RenewLease
+    | ReleaseLease
+    | Fence
+    | GetState
+    | PutState
+    | ListScopes
+)
