@@ -1,8 +1,8 @@
 """What a flow may need from the world, and the flow itself.
 
 A flow is a generator that yields needs and is sent their answers: it decides, and never acts. The drivers in
-``engine/drive.py`` answer needs with real stores, models, embedders and clocks, sync or async. In a test, ``next()`` and
-``.send()`` are the driver.
+``engine/drive.py`` answer needs with real stores, models, embedders and clocks, sync or async. In a test, ``next()``
+and ``.send()`` are the driver.
 
 | need | answer |
 |---|---|
@@ -93,6 +93,44 @@ class ChatReply:
     stop: Literal["end", "tools", "length", "refused", "other"] = "end"
     usage: Usage | None = None
     model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text, in a streamed reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """A piece of the model's reasoning, in a streamed reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """A tool call takes shape, in a streamed reply."""
+
+    index: int
+    """Place of the call among the reply's calls, from 0."""
+    id: str = ""
+    """The call's id; empty while not known."""
+    name: str = ""
+    arguments: str = ""
+    """The next piece of the arguments' JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The whole reply: the last part of a stream that did not fail."""
+
+    reply: ChatReply
+
+
+StreamPart: TypeAlias = TextDelta | ThinkingDelta | CallDelta | Done
+"""What a streamed reply is made of. A stream ends with ``Done``, or raises a ``ModelError``."""
 
 
 @dataclass(frozen=True, slots=True)

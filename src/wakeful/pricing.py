@@ -1,6 +1,7 @@
 """What a model can hold and what it costs: the protocol of a catalogue, and its records.
 
-The catalogue itself lives with the models; rooms and engine know only this protocol, so a user's own table serves as well.
+The catalogue itself lives with the models; rooms and engine know only this protocol, so a user's own table serves as
+well.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Prices:
 
     @property
     def read_ratio(self) -> float:
-        """Price of a cached token as a share of an uncached one (1.0: caching saves nothing, or its price is unknown)."""
+        """Price of a cached token as a share of an uncached one; 1.0 when caching saves nothing or is not priced."""
         return 1.0 if self.cache_read is None or self.input <= 0 else self.cache_read / self.input
 
     @property
