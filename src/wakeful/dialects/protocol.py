@@ -116,6 +116,17 @@ class Kind:
     """An item of no role (a compaction item, a reference)."""
 
 
+class Flag:
+    """Bits of ``Weight.flags``: what planning must know without reading a message whole."""
+
+    THINKING = 1
+    """``read`` would give at least one Thinking block (Responses: the message is a reasoning item)."""
+    PROVISIONAL = 2
+    """``read`` would give at least one ToolResult that is provisional."""
+    MEDIA = 4
+    """It holds media, at its top level or inside a result."""
+
+
 class Weight(NamedTuple):
     """What planning needs to know of a message, in one pass."""
 
@@ -128,6 +139,8 @@ class Weight(NamedTuple):
     """Ids of the calls that it answers, in order."""
     wire_bytes: int
     """Approximate size of the message in a request, media included, bytes."""
+    flags: int = 0
+    """Bits of ``Flag``."""
 
 
 @dataclass(frozen=True, slots=True)
