@@ -27,19 +27,33 @@ class Visibility:
     """None: every layer."""
     statuses: tuple[Status, ...] = ("active",)
     superseded: bool = False
-    """True: superseded rows too (history, export)."""
+    """True: superseded rows too, whatever their validity (history, export)."""
     expired: bool = False
+    """True: expired rows too."""
+
+    def admits(self, node: MemoryNode) -> bool:
+        """Whether the reader may be given this row: the one predicate that every store's query mirrors."""
+        if node.status not in self.statuses or (self.layers is not None and node.layer not in self.layers):
+            return False
+        if not self.expired and node.expires_at is not None and node.expires_at <= self.at:
+            return False
+        return (self.superseded and node.superseded_at is not None) or node.holds_at(self.at, as_of=self.as_of)
 
 
 @dataclass(frozen=True, slots=True)
 class PutNodes:
     """Insert or merge nodes. Result: number of nodes written.
 
-    A node whose id exists with the same owner is merged: content, label, properties, importance, status, source, times
-    of validity and embedding are taken from the new one; counts, ``recorded_at`` and the earliest ``asserted_at`` stay.
-    An id that another scope owns raises ``MemoryContractError`` that does not tell whether it exists elsewhere.
-    ``expected`` is compare-and-set: the ``updated_at`` that the writer saw, by node id; a row that moved on is left
-    alone and not counted.
+    Every node's owner is ``scope``; another owner raises ``MemoryContractError``. A node whose id exists with the
+    same owner is merged: everything is taken from the new one, but ``recorded_at`` and the earliest ``asserted_at``
+    stay, and counts, ``accessed_at`` and ``updated_at`` never go down. A vector stays while label and content stay; a
+    changed text without a vector has none. An id that another scope owns raises ``MemoryContractError``
+    in words that tell nothing about its owner. ``expected`` is compare-and-set: the ``updated_at`` that the writer saw,
+    by node id; a row that moved on or is gone is left alone and not counted.
+
+    A node with ``recorded_at`` at or before the erasure of its scope (or of one above) raises ``StaleWriter``: a flow
+    that prepares a write stamps ``recorded_at`` when it begins. None is stamped by the store, and is a fresh write.
+    A vector of another model or size than the store's raises ``EmbeddingMismatch``.
     """
 
     scope: MemoryScope
@@ -60,7 +74,10 @@ class PutEdges:
 
 @dataclass(frozen=True, slots=True)
 class GetNodes:
-    """Nodes by id, as far as the scope may see them. Result: tuple of ``MemoryNode`` in the order asked, without misses."""
+    """Nodes by id, as far as the scope may see them. Result: tuple of ``MemoryNode``.
+
+    In the order asked, misses left out, without embeddings (``QuerySubtree`` alone gives those).
+    """
 
     scope: MemoryScope
     ids: tuple[str, ...]
@@ -78,6 +95,8 @@ class GetEdges:
     direction: Literal["out", "in", "both"] = "both"
     limit_per_node: int = 64
     """Strongest first."""
+    at: datetime | None = None
+    """Only edges in force then (``MemoryEdge.in_force_at``); None: every edge."""
 
 
 Order: TypeAlias = Literal["updated", "asserted", "recorded", "importance", "id"]
@@ -107,15 +126,23 @@ class QueryNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySubtree:
-    """Nodes owned by the scope or by any scope below it, in id order. Result: tuple of ``MemoryNode``."""
+    """Nodes owned by the scope or by any scope below it. Result: tuple of ``MemoryNode``, embeddings included.
+
+    Order: scope by scope in path order, each in the order its rows were first written, so a copy written in this order
+    keeps what stood next to what.
+    """
 
     scope: MemoryScope
     visibility: Visibility | None = None
     updated_since: datetime | None = None
+    """Inclusive; a range in the store's index."""
     limit: int | None = None
     after: str | None = None
+    """Continue behind this node id."""
     edges: bool = False
-    """True: the result is a pair (nodes, edges)."""
+    """True: the result is a pair (nodes, edges owned by the scope or below it)."""
+    stale_for: str | None = None
+    """Only nodes without a vector of this embedding model, for re-embedding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +159,8 @@ class TextHit:
 class SearchText:
     """Rows that hold any of the terms, best first. Result: tuple of ``TextHit``.
 
-    Terms come analysed (``retrieval.query``): folded, stemmed, with bigrams for scripts without spaces; the store indexes
-    the same analysis of ``label`` and ``content``. Visibility is applied before the limit.
+    Terms come analysed (``terms.query_terms``); the store indexes ``terms.index_terms`` of label and content.
+    Visibility is applied before the limit. Equal scores stand in id order.
     """
 
     scope: MemoryScope
@@ -156,7 +183,10 @@ class SearchVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjacent:
-    """The rows said just before and after each of these, in the same session and owner, by time.
+    """The rows said just before and after each of these: same owner, ``source.session`` and layer, by ``asserted_at``.
+
+    Rows of one instant stand in the order they were first written. A row without a session has no neighbours; rows that
+    ``visibility`` hides are skipped and take no distance.
 
     Result: tuple of ``(anchor id, distance, MemoryNode)``, distance -k ... -1, 1 ... k.
     """
@@ -171,7 +201,9 @@ class Adjacent:
 class UpdateNodes:
     """Change single fields of rows that the scope owns. Result: number changed.
 
-    ``changes`` maps id to field values (``MemoryNode`` field names); ``updated_at`` moves only when it is among them.
+    ``changes`` maps id to field values (``MemoryNode`` field names, but ``id``, ``scope`` and ``recorded_at``);
+    ``updated_at`` moves only when it is among them. A changed label or content without a vector drops the vector. Ids
+    that the scope does not own are left alone and not counted.
     """
 
     scope: MemoryScope
@@ -194,7 +226,7 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNodes:
-    """Delete rows that the scope owns, with their edges, index entries and vectors. Result: number deleted."""
+    """Delete rows that the scope owns, with their edges, history, index entries and vectors. Result: number deleted."""
 
     scope: MemoryScope
     ids: tuple[str, ...]
@@ -238,8 +270,11 @@ class Log:
 class ClaimDue:
     """Claim occurrences that are due at ``at``: each is given to one caller, once. Result: tuple of ``MemoryNode``.
 
-    A reminder is a PROSPECTIVE node with ``properties["due_at"]`` (ISO, UTC) or ``properties["event"]``. A claim is a
-    lease until ``at + lease_seconds``; ``AckDue`` settles it; an unsettled one is given again after its lease.
+    A reminder is an active PROSPECTIVE node with ``properties["due_at"]`` (ISO 8601 with an offset; kept in UTC) or
+    ``properties["event"]`` alone. Without ``event`` those due by ``at`` are claimed, earliest first; with it, those
+    that wait for this event. Expired, superseded, invalid and ``done`` ones never fire. A claim is a lease until
+    ``at + lease_seconds``; ``AckDue`` settles it; an unsettled one is given again after its lease. Only rows that the
+    scope owns: for an ancestor's reminders claim at the ancestor.
     """
 
     scope: MemoryScope
@@ -251,9 +286,11 @@ class ClaimDue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AckDue:
-    """Settle a claimed occurrence: done, snoozed until ``until``, or its next occurrence at ``until``. Result: bool.
+    """Settle a claimed occurrence: done, or due again at ``until`` (snoozed, or the next of a series). Result: bool.
 
-    ``occurrence`` is the idempotency key: the ``due_at`` that was claimed. False: it was settled already.
+    ``occurrence`` is the idempotency key: the ``due_at`` that was claimed, or the event's name. False: it was settled
+    already, or is no reminder of this scope. Done sets ``properties["done"]`` to True; such a one never fires again.
+    Writing a new ``due_at`` through ``PutNodes`` or ``UpdateNodes`` ends a claim.
     """
 
     scope: MemoryScope
@@ -264,7 +301,12 @@ class AckDue:
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """Erase the subtree of the scope for good, tombstoning it against late writers. Result: mapping of counts."""
+    """Erase the subtree of the scope for good, tombstoning it against late writers.
+
+    Result: mapping of counts: ``nodes``, ``edges``, ``history``, ``reminders``, ``vectors``, ``state``, ``leases``,
+    ``scopes``, and ``pending``: tuple of the clean-up steps that could not be done yet (``vacuum``, ``checkpoint``).
+    Must stand last among its operations. The tombstone keeps a hash of the path, no name.
+    """
 
     scope: MemoryScope
     at: datetime
@@ -272,16 +314,21 @@ class Erase:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Count what the scope owns and what it sees. Result: mapping."""
+    """Count what the scope owns and what it sees.
+
+    Result: mapping of ``nodes``, ``edges``, ``history``, ``embedded``, ``superseded`` (all owned), ``visible`` (nodes
+    seen), ``layers`` and ``statuses`` (owned, by name).
+    """
 
     scope: MemoryScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquireLease:
-    """Take the scope's lease when it is free, expired or ours. Result: fencing token (int), or None when another has it.
+    """Take the scope's lease when it is free, expired or ours. Result: fencing token, or None when another holds it.
 
-    Tokens of a scope only rise.
+    Every acquisition gets a token above all that the store ever gave, so an erased scope's old tokens stay dead.
+    Taking a lease that is still ours again gives a fresh token too.
     """
 
     scope: MemoryScope
@@ -312,7 +359,7 @@ class ReleaseLease:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Make the transaction fail with ``StaleWriter`` unless ``token`` is still the scope's current one. Result: None."""
+    """Make the transaction fail with ``StaleWriter`` unless ``token`` is the scope's current one. Result: None."""
 
     scope: MemoryScope
     token: int
@@ -336,8 +383,23 @@ class PutState:
 
 
 @dataclass(frozen=True, slots=True)
+class SetEmbedding:
+    """Declare the model of the store's vectors. Result: None.
+
+    Rows of another model become stale: vector search passes them over until they are re-embedded
+    (``QuerySubtree(stale_for=model)``, ``UpdateNodes``). ``model`` None forgets the declaration.
+    """
+
+    model: str | None
+    dimensions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ListScopes:
-    """Scopes at or below this one that own rows; ``scope`` None lists all, for operators' tools. Result: tuple of scopes."""
+    """Scopes at or below this one that own nodes, in path order. Result: tuple of scopes.
+
+    ``scope`` None lists all, for operators' tools.
+    """
 
     scope: MemoryScope | None = None
     limit: int | None = None
@@ -371,5 +433,6 @@ MemoryOp: TypeAlias = (
     | Fence
     | GetState
     | PutState
+    | SetEmbedding
     | ListScopes
 )

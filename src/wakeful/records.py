@@ -237,6 +237,7 @@ class MemoryNode:
     superseded_at: datetime | None = None
     """When a newer fact replaced it; None: current."""
     superseded_by: str | None = None
+    """Id of the node that replaced it. Superseding also closes ``valid_until`` at the time the newer fact began."""
     expires_at: datetime | None = None
     access_count: int = 0
     activation_count: int = 0
@@ -314,24 +315,30 @@ class MemoryNode:
         """The caller's own id of the turn that it came from."""
         return self.source.ref
 
-    def visible_at(self, moment: datetime, *, as_of: datetime | None = None) -> bool:
-        """Whether a recall at ``moment`` may show it: active, not expired, current and valid.
+    def holds_at(self, moment: datetime, *, as_of: datetime | None = None) -> bool:
+        """Whether the fact holds: true in the world now, or at ``as_of`` when that is given.
 
-        With ``as_of`` the question is what was true in the world then: validity is checked at that time, and a fact
-        superseded since counts.
+        Now (``as_of`` None): not superseded, and ``moment`` lies in ``[valid_from, valid_until)``. Then: ``as_of`` lies
+        in that interval, whether or not the fact was superseded since. A superseded fact without ``valid_until`` ends
+        when it was superseded. Open ends are open: a fact without ``valid_from`` held always.
+        """
+        at, end = moment, self.valid_until
+        if as_of is not None:
+            at = as_of
+            if end is None:
+                end = self.superseded_at
+        elif self.superseded_at is not None:
+            return False
+        return (self.valid_from is None or self.valid_from <= at) and (end is None or at < end)
+
+    def visible_at(self, moment: datetime, *, as_of: datetime | None = None) -> bool:
+        """Whether a recall at ``moment`` may show it: active, not expired, and holding (see ``holds_at``).
+
+        Expiry is judged by ``moment`` always: what was to be forgotten by now does not come back through ``as_of``.
         """
         if self.status != "active" or (self.expires_at is not None and self.expires_at <= moment):
             return False
-        at = as_of if as_of is not None else moment
-        if self.valid_from is not None and self.valid_from > at:
-            return False
-        if self.valid_until is not None and self.valid_until <= at:
-            return False
-        return (
-            self.superseded_at is None
-            or (as_of is not None and self.superseded_at > as_of)
-            or (as_of is not None and self.valid_until is not None)
-        )
+        return self.holds_at(moment, as_of=as_of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +364,15 @@ class MemoryEdge:
     recorded_at: datetime | None = None
     superseded_at: datetime | None = None
     expires_at: datetime | None = None
+
+    def in_force_at(self, moment: datetime) -> bool:
+        """Whether the relation holds at ``moment``: not superseded, not expired, inside its validity."""
+        return (
+            self.superseded_at is None
+            and (self.expires_at is None or moment < self.expires_at)
+            and (self.valid_from is None or self.valid_from <= moment)
+            and (self.valid_until is None or moment < self.valid_until)
+        )
 
     def __post_init__(self) -> None:
         for name in _TIMES:
