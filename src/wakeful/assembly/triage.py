@@ -86,7 +86,7 @@ def classify(query: str) -> IntentVerdict:
             reasons.append(f"action-part:{part}")
             break
     if re.match(r"(can|could|would|will) you\b", text) and action:
-        action += 1.0
+        action += 2.0
         reasons.append("request:can you")
     return _verdict(knowledge, action, tuple(reasons))
 

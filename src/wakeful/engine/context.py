@@ -217,7 +217,7 @@ _STRATEGIES: dict[str, Factory] = {"jit": _jit, "stratified": _stratified}
 
 
 def register_strategy(name: str, factory: Factory) -> None:
-    """Make a strategy known by name; ``factory`` gets the parts as a mapping. Raises ``ConfigError`` for a taken name."""
+    """Make a strategy known by name; ``factory`` gets the parts. Raises ``ConfigError`` for a taken name."""
     if name in _STRATEGIES:
         raise ConfigError(f"a context strategy named {name!r} is registered already")
     _STRATEGIES[name] = factory
