@@ -117,6 +117,16 @@ class QueryNodes:
     """Top-level properties that must equal."""
     owned_only: bool = False
     """True: without the ancestors' rows."""
+    idle_since: datetime | None = None
+    """Last use (the later of ``updated_at`` and ``accessed_at``) at or after this; a range in the store's index."""
+    idle_before: datetime | None = None
+    """Last use before this; a range in the store's index."""
+    accessed_since: datetime | None = None
+    """``accessed_at`` at or after this; a range in the store's index."""
+    expires_before: datetime | None = None
+    """``expires_at`` at or before this; a range in the store's index."""
+    superseded_before: datetime | None = None
+    """``superseded_at`` before this; a range in the store's index. Wants ``visibility.superseded``."""
     order: Order = "updated"
     descending: bool = True
     limit: int | None = 100
