@@ -37,14 +37,42 @@ def guess(messages: Sequence[Any]) -> Dialect:
     A list that several formats share (only role and plain text) is taken as OpenAI Chat. Raises ``UnknownFormat`` when
     no dialect recognises it.
     """
-    best, best_score = None, 0.0
-    for name in NAMES:
-        dialect = get(name)
-        score = dialect.recognises(messages)
-        if score > best_score:
-            best, best_score = dialect, score
+    best, best_score = _best(_sample(messages))
+    if best is not None and best_score < _SURE:
+        for index, message in enumerate(messages):
+            if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
+                again, score = _best(_sample(messages[index:]))
+                if again is not None and score > best_score and again.recognises(messages[:_HEAD]):
+                    best = again
+                break
     if best is None:
         raise UnknownFormat(
             f"these messages are of no format that Wakeful knows; name one with dialect=... (one of {', '.join(NAMES)})"
         )
     return best
+
+
+_HEAD, _TAIL = 50, 5
+"""Messages of the head and of the tail that are looked at."""
+
+_SURE = 0.9
+"""A score from which no further messages are looked at; below it the messages seen were roles and plain text."""
+
+
+def _sample(messages: Sequence[Any]) -> Sequence[Any]:
+    if len(messages) <= _HEAD + _TAIL:
+        return messages
+    return [*messages[:_HEAD], *messages[-_TAIL:]]
+
+
+def _best(messages: Sequence[Any]) -> tuple[Dialect | None, float]:
+    best: Dialect | None = None
+    best_score = 0.0
+    for name in NAMES:
+        dialect = get(name)
+        score = dialect.recognises(messages)
+        if score > best_score:
+            best, best_score = dialect, score
+            if score >= 1.0:
+                break
+    return best, best_score

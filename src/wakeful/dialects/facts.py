@@ -5,7 +5,8 @@ platform.openai.com/docs/api-reference, ai.google.dev/api/generate-content,
 docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html); thinking from
 docs.anthropic.com/en/docs/build-with-claude/extended-thinking, platform.openai.com/docs/guides/reasoning and
 ai.google.dev/gemini-api/docs/thought-signatures; media tokens from the providers' vision guides (Anthropic: width x
-height / 750, about 1,600 at the largest size; OpenAI: 765 for a 1024 x 1024 image in tiles of 170 + 85; Gemini: 258 a tile).
+height / 750, about 1,600 at the largest size; OpenAI: 765 for a 1024 x 1024 image in tiles of 170 + 85; Gemini: 258 a
+tile).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ A dialect answers four questions about a native message: what it weighs (``weigh
 - ``rewrite`` returns a new message and never mutates the one it is given; every part that it was not asked to change
   is the same object as before (shallow copies on the path to the change only).
 - One native message may hold several blocks (Anthropic, Bedrock, Gemini) or be one block (Responses items).
+- Ids of calls pair a call with the results that follow it. Where a format carries none (Gemini, legacy functions) they
+  are made from name and place in the message, so the same id comes again in later rounds: pair with the nearest call.
 - Facts about a format are data in ``facts.py``, never a comparison with a dialect's name.
 """
 
@@ -254,7 +256,10 @@ class Dialect(Protocol):
         ...
 
     def note(self, text: str, *, role: Literal["user", "system"] = "user", id: str | None = None) -> Any:
-        """Make a message of one text. ``id`` is set where the format has message ids."""
+        """Make a message of one text. ``id`` is set where the format has message ids.
+
+        A format whose system prompt stands outside the messages makes a user's message for both roles.
+        """
         ...
 
     def answer(self, call_id: str, text: str, *, name: str = "", error: bool = True) -> Any:
@@ -262,7 +267,7 @@ class Dialect(Protocol):
         ...
 
     def merge(self, messages: Sequence[Any]) -> Any:
-        """Make one message of neighbours of one role: their blocks in order, results first where the format wants it."""
+        """Make one message of neighbours of one role: blocks in order, results first where the format wants it."""
         ...
 
     def dumps(self, message: Any) -> str:
@@ -273,10 +278,13 @@ class Dialect(Protocol):
         """Give back a message from ``dumps``."""
         ...
 
-    def validate(self, messages: Sequence[Any], *, thinking: bool = False, open_tail: bool = True) -> list[Problem]:
+    def validate(
+        self, messages: Sequence[Any], *, thinking: bool = False, open_tail: bool = True, strict: bool = False
+    ) -> list[Problem]:
         """Check the whole list by the rules of the format.
 
         ``thinking``: the next request has thinking on (A7). ``open_tail``: unanswered calls of the last round are
-        allowed, since their results are still to come.
+        allowed, since their results are still to come. ``strict``: also what only some models, gateways and local
+        servers demand, and that the list can be sent as it is (who speaks last).
         """
         ...

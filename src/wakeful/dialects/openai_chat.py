@@ -1,0 +1,539 @@
+"""OpenAI Chat Completions messages, and those of the many servers that speak the same.
+
+One message holds several blocks, in this order: reasoning (``reasoning_content`` or ``reasoning``, as DeepSeek, vLLM
+and OpenRouter give it), the content (a string, or its parts), a refusal, audio, the tool calls, a legacy
+``function_call``. A result is a message of its own. Roles: ``developer`` counts as system, ``function`` as tool.
+
+Rules checked by ``validate``: C1 a result answers a call of the assistant message before it, once; C2 every call is
+answered right after its message, before any other role; with ``strict``, C4: user and assistant take turns, as some
+local chat templates demand. C3 (it fits) needs a model and is the meter's.
+
+Source: https://platform.openai.com/docs/api-reference/chat/create
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from wakeful.dialects import serial
+from wakeful.dialects.facts import FACTS
+from wakeful.dialects.native import (
+    BLOCK_BYTES,
+    CALL_OVERHEAD,
+    OPAQUE_CHARS,
+    WIRE_OVERHEAD,
+    brief,
+    by_block,
+    changed,
+    data_url,
+    decoded,
+    describe,
+    field,
+    media_kind,
+    opaque,
+    plain,
+    provisional,
+    text_of,
+)
+from wakeful.dialects.protocol import (
+    Block,
+    Count,
+    Edit,
+    Facts,
+    Kind,
+    Media,
+    Opaque,
+    Problem,
+    Remove,
+    Role,
+    SetArguments,
+    SetMedia,
+    SetResult,
+    SetText,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    View,
+    Weight,
+)
+from wakeful.errors import InputError
+
+_FACTS = FACTS["openai_chat"]
+_OVERHEAD = _FACTS.message_overhead
+_KINDS = {
+    "system": Kind.SYSTEM,
+    "developer": Kind.SYSTEM,
+    "user": Kind.USER,
+    "assistant": Kind.ASSISTANT,
+    "tool": Kind.RESULTS,
+    "function": Kind.RESULTS,
+}
+_ROLES: dict[str, Role] = {"developer": "system", "function": "tool"}
+_REASONING = ("reasoning_content", "reasoning")
+_PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "video_url"})
+_new = tuple.__new__
+
+
+class OpenAIChat:
+    """The dialect of OpenAI Chat Completions."""
+
+    name = "openai_chat"
+    facts: Facts = _FACTS
+
+    def recognises(self, messages: Sequence[Any]) -> float:
+        """Say how surely these are Chat messages; a list of roles and plain text alone scores 0.5."""
+        sure = 0.5
+        for message in messages:
+            if type(message) is dict:
+                role, content = message.get("role"), message.get("content")
+                keys = message
+            else:
+                role, content = getattr(message, "role", None), getattr(message, "content", None)
+                keys = getattr(message, "model_fields_set", {})
+            if type(role) is not str or role not in _KINDS or (type(message) is dict and "parts" in message):
+                return 0.0
+            if "tool_calls" in keys or "tool_call_id" in keys or "function_call" in keys or role == "function":
+                return 1.0
+            if type(content) is list:
+                for part in content:
+                    kind = field(part, "type")
+                    if kind not in _PARTS:
+                        return 0.0
+                    if kind != "text":
+                        sure = 0.9
+        return sure if len(messages) else 0.0
+
+    def weigh(self, message: Any, count: Count) -> Weight:
+        """Weigh a message in one pass."""
+        if type(message) is not dict:
+            message = plain(message)
+        try:
+            kind = _KINDS[message["role"]]
+        except (KeyError, TypeError):
+            raise _no_role(message) from None
+        content = message.get("content")
+        tokens = _OVERHEAD
+        size = WIRE_OVERHEAD
+        if type(content) is str:
+            if content:
+                tokens += count(content, "json" if content[0] in "{[" else "text")
+                size += len(content)
+        elif content:
+            more, size = _weigh_parts(content, count)
+            tokens += more
+        if kind == Kind.RESULTS:
+            call_id = message.get("tool_call_id")
+            if type(call_id) is not str:
+                call_id = _result_id(message)
+            waits = type(content) is str and len(content) < 4_000 and '"status"' in content and provisional(content)
+            return _new(Weight, (kind, tokens + CALL_OVERHEAD, (), (call_id,), size + BLOCK_BYTES, waits))
+        if kind != Kind.ASSISTANT:
+            return _new(Weight, (kind, tokens, (), (), size, False))
+        if len(message) == 2 and content is not None:
+            return _new(Weight, (kind, tokens, (), (), size, False))
+        return _weigh_assistant(message, count, tokens, size)
+
+    def read(self, message: Any) -> View:
+        """Read a message whole."""
+        message = plain(message)
+        role = _role(message)
+        shown: Role = _ROLES.get(role, role)  # type: ignore[arg-type]  # _role has checked that it is a known one
+        message_id = message.get("id")
+        return View(
+            shown, tuple(block for _, block in _slots(message, role)), message_id if type(message_id) is str else None
+        )
+
+    def rewrite(self, message: Any, edits: Sequence[Edit]) -> Any | None:
+        """Return the message with the edits made, or None when nothing is left of it."""
+        if not edits:
+            return message
+        simple = plain(message)
+        role = _role(simple)
+        slots = _slots(simple, role)
+        todo = by_block(edits, [block for _, block in slots])
+        if not todo:
+            return message
+        if all(isinstance(todo.get(i), Remove) for i in range(len(slots))):
+            return None
+        return _rewrite(message, slots, todo)
+
+    def note(self, text: str, *, role: Literal["user", "system"] = "user", id: str | None = None) -> Any:
+        """Make a message of one text; the format has no message ids."""
+        return {"role": role, "content": text}
+
+    def answer(self, call_id: str, text: str, *, name: str = "", error: bool = True) -> Any:
+        """Make a message that answers a call. The format has no error flag: the text says it."""
+        if call_id.startswith(_LEGACY):
+            return {"role": "function", "name": call_id[len(_LEGACY) :], "content": text}
+        return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+    def merge(self, messages: Sequence[Any]) -> Any:
+        """Make one message of neighbours of one role: their content as parts, their calls in order.
+
+        Raises ``InputError`` for results (each is a message of its own) or several roles.
+        """
+        if len(messages) == 1:
+            return messages[0]
+        dicts = [plain(message) for message in messages]
+        roles = {_role(message) for message in dicts}
+        if len(roles) != 1 or roles & {"tool", "function"}:
+            raise InputError(f"only messages of one role that are no results can be merged; these are {sorted(roles)}")
+        merged: dict[str, Any] = {}
+        parts: list[Any] = []
+        calls: list[Any] = []
+        for message in dicts:
+            content = message.get("content")
+            if type(content) is str:
+                parts += [{"type": "text", "text": content}] if content else []
+            else:
+                parts += content or []
+            calls += message.get("tool_calls") or []
+            for key, value in message.items():
+                if key in _REASONING and isinstance(merged.get(key), str) and isinstance(value, str):
+                    merged[key] += value
+                else:
+                    merged.setdefault(key, value)
+        merged["content"] = parts if parts else None
+        if calls:
+            merged["tool_calls"] = calls
+        return merged
+
+    def dumps(self, message: Any) -> str:
+        """Serialise a message."""
+        return serial.dumps(message)
+
+    def loads(self, text: str) -> Any:
+        """Give back a message from ``dumps``."""
+        return serial.loads(text)
+
+    def validate(
+        self, messages: Sequence[Any], *, thinking: bool = False, open_tail: bool = True, strict: bool = False
+    ) -> list[Problem]:
+        """Check C1 and C2, with ``strict`` C4 too. ``thinking`` changes nothing here."""
+        problems = _validate(messages, open_tail)
+        return problems + _alternation(messages) if strict else problems
+
+
+DIALECT = OpenAIChat()
+
+_LEGACY = "function:"
+"""A legacy function call has no id: it is paired by its name."""
+
+
+def _no_role(message: Any) -> InputError:
+    role = message.get("role")
+    return InputError(f"a Chat message needs a role of {', '.join(_KINDS)}; it has {brief(role)}: {brief(message)}")
+
+
+def _role(message: dict[str, Any]) -> str:
+    role = message.get("role")
+    if type(role) is not str or role not in _KINDS:
+        raise _no_role(message)
+    return role
+
+
+def _result_id(message: dict[str, Any]) -> str:
+    call_id = message.get("tool_call_id")
+    if call_id is None and message.get("role") == "function":
+        return _LEGACY + text_of(message.get("name"))
+    return text_of(call_id)
+
+
+def _weigh_parts(content: Any, count: Count) -> tuple[int, int]:
+    tokens, size = 0, WIRE_OVERHEAD
+    if not isinstance(content, (list, tuple)):
+        text = text_of(content)
+        return count(text, "json"), size + len(text)
+    for part in content:
+        size += BLOCK_BYTES
+        if type(part) is str:
+            tokens += count(part, "text")
+            size += len(part)
+            continue
+        if type(part) is not dict:
+            part = _part(part)
+        text = part.get("text")
+        if type(text) is str:
+            tokens += count(text, "text")
+            size += len(text)
+            continue
+        block = _content_block(part)
+        if isinstance(block, Text):
+            tokens += count(block.text, "text")
+            size += len(block.text)
+        elif isinstance(block, Media):
+            tokens += _FACTS.media_tokens
+            size += block.bytes
+        elif isinstance(block, Opaque):
+            tokens += count(block.text, "json")
+            size += len(block.text)
+    return tokens, size
+
+
+def _weigh_assistant(message: dict[str, Any], count: Count, tokens: int, size: int) -> Weight:
+    calls: tuple[str, ...] = ()
+    uses = message.get("tool_calls")
+    if uses:
+        ids = []
+        for use in uses if isinstance(uses, (list, tuple)) else ():
+            size += BLOCK_BYTES
+            function = use.get("function") if type(use) is dict else None
+            arguments = function.get("arguments") if type(function) is dict else None
+            if function is not None and type(arguments) is str:
+                name = function.get("name") or ""
+                ids.append(use.get("id") or "")
+            else:
+                block = _call_block(use)
+                name, arguments = block.name, _raw_arguments(use)
+                ids.append(block.id)
+            tokens += CALL_OVERHEAD + len(name) // 4 + (count(arguments, "json") if arguments else 0)
+            size += len(arguments) + len(name)
+        calls = tuple(ids)
+    for key in _REASONING:
+        text = message.get(key)
+        if type(text) is str and text:
+            tokens += count(text, "text")
+            size += len(text)
+            break
+    if "refusal" in message and type(message["refusal"]) is str:
+        tokens += count(message["refusal"], "text")
+        size += len(message["refusal"])
+    if message.get("audio"):
+        tokens += _FACTS.media_tokens
+    legacy = message.get("function_call")
+    if legacy:
+        block = _legacy_block(legacy)
+        arguments = text_of(field(legacy, "arguments"))
+        tokens += CALL_OVERHEAD + len(block.name) // 4 + count(arguments, "json")
+        size += BLOCK_BYTES + len(arguments)
+        calls = (*calls, block.id)
+    details = message.get("reasoning_details")
+    if details:
+        size += len(text_of(details))
+        tokens += 0 if any(message.get(key) for key in _REASONING) else len(text_of(details)) // OPAQUE_CHARS
+    return _new(Weight, (Kind.CALLS if calls else Kind.ASSISTANT, tokens, calls, (), size, False))
+
+
+Path = tuple[str, int]
+"""Field of the message, and place in its list (-1: the field itself)."""
+
+
+def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
+    content = message.get("content")
+    if role in ("tool", "function"):
+        text, media = _result_text(content)
+        name = message.get("name")
+        result = ToolResult(
+            _result_id(message),
+            text,
+            provisional=provisional(text),
+            media_bytes=media,
+            name=name if type(name) is str else "",
+        )
+        return [(("content", -1), result)]
+    slots: list[tuple[Path, Block]] = []
+    for key in _REASONING:
+        if type(message.get(key)) is str and message[key]:
+            slots.append(((key, -1), Thinking(message[key])))
+            break
+    if isinstance(content, (list, tuple)):
+        for i, part in enumerate(content):
+            slots.append((("content", i), Text(part) if type(part) is str else _content_block(_part(part))))
+    elif type(content) is str:
+        slots += [(("content", -1), Text(content))] if content else []
+    elif content is not None:
+        slots.append((("content", -1), opaque(content, type(content).__name__)))
+    if type(message.get("refusal")) is str:
+        slots.append((("refusal", -1), Text(message["refusal"])))
+    if message.get("audio"):
+        slots.append((("audio", -1), Media("audio", "", len(text_of(field(message["audio"], "data"))))))
+    uses = message.get("tool_calls")
+    for i, use in enumerate(uses if isinstance(uses, (list, tuple)) else ()):
+        slots.append((("tool_calls", i), _call_block(use)))
+    if message.get("function_call"):
+        slots.append((("function_call", -1), _legacy_block(message["function_call"])))
+    return slots
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if type(part) is dict:
+        return part
+    try:
+        return plain(part, "a content part")
+    except InputError:
+        return {"type": type(part).__name__, "value": part}
+
+
+def _content_block(part: dict[str, Any]) -> Block:
+    kind = part.get("type")
+    if kind == "text" or (kind is None and type(part.get("text")) is str):
+        return Text(text_of(part.get("text")))
+    if kind == "refusal":
+        return Text(text_of(part.get("refusal")))
+    if kind in ("image_url", "video_url"):
+        source = part.get(kind)
+        url = source.get("url") if isinstance(source, dict) else source
+        media_type, size = data_url(url)
+        return Media("image" if kind == "image_url" else "video", media_type, size)
+    if kind == "input_audio":
+        audio = part.get("input_audio")
+        inner = audio if isinstance(audio, dict) else {}
+        return Media("audio", text_of(inner.get("format")), len(text_of(inner.get("data"))))
+    if kind == "file":
+        file = part.get("file")
+        inner = file if isinstance(file, dict) else {}
+        data = inner.get("file_data")
+        media_type, _ = data_url(data)
+        return Media(media_kind(media_type, "document"), media_type, len(text_of(data)))
+    return opaque(part)
+
+
+def _call_block(use: Any) -> ToolUse:
+    call_id = text_of(field(use, "id"))
+    if field(use, "type") == "custom" and field(use, "custom") is not None:
+        custom = field(use, "custom")
+        return ToolUse(call_id, text_of(field(custom, "name")), text_of(field(custom, "input")))
+    function = field(use, "function") or {}
+    return ToolUse(call_id, text_of(field(function, "name")), decoded(field(function, "arguments")))
+
+
+def _raw_arguments(use: Any) -> str:
+    if field(use, "type") == "custom" and field(use, "custom") is not None:
+        return text_of(field(field(use, "custom"), "input"))
+    return text_of(field(field(use, "function") or {}, "arguments"))
+
+
+def _legacy_block(call: Any) -> ToolUse:
+    name = text_of(field(call, "name"))
+    return ToolUse(_LEGACY + name, name, decoded(field(call, "arguments")))
+
+
+def _result_text(content: Any) -> tuple[str, int]:
+    if not isinstance(content, (list, tuple)):
+        return text_of(content), 0
+    texts, size = [], 0
+    for part in content:
+        block: Block = Text(part) if type(part) is str else _content_block(_part(part))
+        if isinstance(block, Media):
+            texts.append(describe(block))
+            size += block.bytes
+        else:
+            texts.append(block.text)  # type: ignore[union-attr]  # a content part is text, media or opaque
+    return "\n".join(texts), size
+
+
+def _rewrite(message: Any, slots: Sequence[tuple[Path, Block]], todo: dict[int, Edit]) -> Any:
+    changes: dict[str, Any] = {}
+    drop: list[str] = []
+    lists: dict[str, list[Any]] = {}
+    for i, edit in todo.items():
+        (key, place), block = slots[i]
+        if place < 0:
+            if isinstance(edit, Remove):
+                drop.append(key)
+            else:
+                changes[key] = _edited(field(message, key), block, edit, whole=True)
+            continue
+        items = lists.setdefault(key, list(field(message, key)))
+        items[place] = _GONE if isinstance(edit, Remove) else _edited(items[place], block, edit)
+    for key, items in lists.items():
+        left = [item for item in items if item is not _GONE]
+        if left:
+            changes[key] = left
+        else:
+            drop.append(key)
+    if "content" in drop and field(message, "role") == "assistant":
+        drop.remove("content")
+        changes["content"] = None
+    if any(key in _REASONING for key in drop):
+        drop.append("reasoning_details")
+    return changed(message, changes, drop)
+
+
+_GONE = object()
+
+
+def _edited(value: Any, block: Block, edit: Edit, whole: bool = False) -> Any:
+    """Give a content, part or call with one edit made. ``whole``: the value is a field of the message."""
+    if isinstance(edit, SetResult):
+        return edit.text if not isinstance(value, (list, tuple)) else [{"type": "text", "text": edit.text}]
+    if isinstance(edit, SetMedia):
+        return edit.text if whole else {"type": "text", "text": edit.text}
+    if isinstance(edit, SetText):
+        if isinstance(value, str):
+            return edit.text
+        return changed(value, {"refusal" if field(value, "type") == "refusal" else "text": edit.text})
+    if isinstance(edit, SetArguments):
+        raw: Any = json.dumps(edit.arguments, ensure_ascii=False)
+        if field(value, "type") == "custom" and field(value, "custom") is not None:
+            return changed(value, {"custom": changed(field(value, "custom"), {"input": raw})})
+        function = field(value, "function")
+        if function is None:
+            return changed(value, {"arguments": raw})
+        if isinstance(field(function, "arguments"), dict):
+            raw = edit.arguments
+        return changed(value, {"function": changed(function, {"arguments": raw})})
+    raise InputError(f"{type(edit).__name__} does not suit a {type(block).__name__}")
+
+
+def _validate(messages: Sequence[Any], open_tail: bool) -> list[Problem]:
+    problems: list[Problem] = []
+    waiting: dict[str, None] = {}
+    opened = -1
+    answered: set[str] = set()
+
+    def close(last: bool) -> None:
+        if waiting and not (last and open_tail):
+            ids = ", ".join(waiting)
+            problems.append(
+                Problem(
+                    "C2",
+                    opened,
+                    f"no tool message answers {ids} right after its call; add the results or remove the calls",
+                )
+            )
+        waiting.clear()
+
+    for index, message in enumerate(messages):
+        simple = plain(message)
+        role = _role(simple)
+        if role in ("tool", "function"):
+            call_id = _result_id(simple)
+            if call_id in waiting:
+                del waiting[call_id]
+                answered.add(call_id)
+                continue
+            why = (
+                "this result answers a call that is answered already; remove the second one"
+                if call_id in answered
+                else "this result answers no call of the assistant message before it; remove it or bring its call back"
+            )
+            problems.append(Problem("C1", index, f"{call_id or '(no id)'}: {why}"))
+            continue
+        close(False)
+        answered.clear()
+        if role == "assistant":
+            opened = index
+            for _, block in _slots(simple, role):
+                if isinstance(block, ToolUse):
+                    if block.id in waiting:
+                        problems.append(Problem("C2", index, f"{block.id}: two calls of one message share an id"))
+                    waiting[block.id] = None
+    close(True)
+    return problems
+
+
+def _alternation(messages: Sequence[Any]) -> list[Problem]:
+    problems = []
+    before = ""
+    for index, message in enumerate(messages):
+        role = _role(plain(message))
+        if role == before and role in ("user", "assistant"):
+            problems.append(Problem("C4", index, f"two {role} messages in a row; merge them into one"))
+        elif role == "assistant" and before in ("", "system", "developer"):
+            problems.append(Problem("C4", index, "the assistant speaks first; put a user message before it"))
+        before = role
+    return problems
