@@ -38,6 +38,7 @@ from wakeful.dialects.protocol import (
     Count,
     Edit,
     Facts,
+    Flag,
     Kind,
     Media,
     Opaque,
@@ -61,6 +62,7 @@ _FACTS = FACTS["anthropic"]
 _OVERHEAD = _FACTS.message_overhead
 _KINDS = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}
 _SERVER_USES = frozenset({"server_tool_use", "mcp_tool_use"})
+_MEDIA = frozenset({"image", "document", "container_upload"})
 _OWN = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "image", "document"})
 _FOREIGN = frozenset(
     {"image_url", "input_audio", "input_text", "output_text", "input_image", "input_file", "refusal", "file"}
@@ -113,60 +115,57 @@ class Anthropic:
             raise _no_role(message) from None
         content = message.get("content")
         if type(content) is str:
-            tokens = _OVERHEAD + (count(content, "text") if content else 0)
-            return _new(Weight, (kind, tokens, (), (), WIRE_OVERHEAD + len(content), False))
+            tokens = _OVERHEAD + count(content, "text") if content else _OVERHEAD
+            return _new(Weight, (kind, tokens, (), (), WIRE_OVERHEAD + len(content), 0))
         if type(content) is not list:
             content = _blocks(content)
-        tokens = _OVERHEAD
-        size = WIRE_OVERHEAD
-        calls: list[str] = []
-        results: list[str] = []
-        own = waits = False
+        tokens, size, flags, own = _OVERHEAD, WIRE_OVERHEAD + BLOCK_BYTES * len(content), 0, False
+        calls: tuple[str, ...] = ()
+        results: tuple[str, ...] = ()
         for block in content:
             if type(block) is not dict:
                 block = _block_dict(block)
             what = block.get("type")
-            size += BLOCK_BYTES
-            if what == "text":
-                text = block.get("text")
-                if type(text) is str:
-                    tokens += count(text, "text")
-                    size += len(text)
-                own = True
-            elif what == "tool_use":
-                shown = repr(block.get("input"))
-                name = block.get("name")
-                tokens += CALL_OVERHEAD + (len(name) // 4 if type(name) is str else 0) + count(shown, "json")
-                size += len(shown)
-                call_id = block.get("id")
-                calls.append(call_id if type(call_id) is str else text_of(call_id))
-            elif what == "tool_result":
+            if what == "tool_result":
                 inner = block.get("content")
                 if type(inner) is str:
                     if inner:
                         tokens += count(inner, "json" if inner[0] in "{[" else "text")
                         size += len(inner)
-                        if len(inner) < 4_000 and '"status"' in inner and provisional(inner):
-                            waits = True
+                        if inner[0] == "{" and len(inner) < 4_000 and '"status"' in inner and provisional(inner):
+                            flags |= Flag.PROVISIONAL
                 elif inner:
-                    more, bulk, text = _weigh_inner(inner, count)
+                    more, bulk, bits = _weigh_inner(inner, count)
                     tokens += more
                     size += bulk
-                    waits = waits or provisional(text)
+                    flags |= bits
                 tokens += CALL_OVERHEAD
                 call_id = block.get("tool_use_id")
-                results.append(call_id if type(call_id) is str else text_of(call_id))
-            else:
+                results += (call_id if type(call_id) is str else text_of(call_id),)
+            elif what == "tool_use":
+                shown = repr(block.get("input"))
+                tokens += CALL_OVERHEAD + count(shown, "json")
+                size += len(shown)
+                call_id = block.get("id")
+                calls += (call_id if type(call_id) is str else text_of(call_id),)
+            elif what == "text":
+                text = block.get("text")
+                if type(text) is str and text:
+                    tokens += count(text, "text")
+                    size += len(text)
                 own = True
-                more, bulk = _weigh_other(block, what, count)
+            else:
+                more, bulk, bits = _weigh_other(block, what, count)
                 tokens += more
                 size += bulk
+                flags |= bits
+                own = True
         if calls:
-            if kind == 2:
-                kind = 3
-        elif results and not own and kind == 1:
-            kind = 4
-        return _new(Weight, (kind, tokens, tuple(calls), tuple(results), size, waits))
+            if kind == Kind.ASSISTANT:
+                kind = Kind.CALLS
+        elif results and not own and kind == Kind.USER:
+            kind = Kind.RESULTS
+        return _new(Weight, (kind, tokens, calls, results, size, flags))
 
     def read(self, message: Any) -> View:
         """Read a message whole."""
@@ -276,44 +275,51 @@ def _block_dict(block: Any) -> dict[str, Any]:
         return {"type": type(block).__name__, "value": block}
 
 
-def _weigh_inner(content: Any, count: Count) -> tuple[int, int, str]:
-    """Weigh a result's list of blocks; its text, when it is one text, is given to look at its status."""
-    tokens = size = 0
-    blocks = _blocks(content)
+def _weigh_inner(content: Any, count: Count) -> tuple[int, int, int]:
+    """Weigh a result's list of blocks: tokens, bytes, flags."""
+    tokens = size = flags = 0
+    blocks = [_block_dict(block) for block in _blocks(content)]
     for block in blocks:
-        block = _block_dict(block)
         text = block.get("text")
         if type(text) is str:
             if text:
                 tokens += count(text, "json" if text[0] in "{[" else "text")
                 size += len(text) + BLOCK_BYTES
         else:
-            more, bulk = _weigh_other(block, block.get("type"), count)
+            more, bulk, bits = _weigh_other(block, block.get("type"), count)
             tokens += more
             size += bulk + BLOCK_BYTES
-    only = _block_dict(blocks[0]).get("text") if len(blocks) == 1 else None
-    return tokens, size, only if type(only) is str else ""
+            flags |= bits & Flag.MEDIA
+    if blocks and provisional(_result_text(blocks)[0]):
+        flags |= Flag.PROVISIONAL
+    return tokens, size, flags
 
 
-def _weigh_other(block: dict[str, Any], what: Any, count: Count) -> tuple[int, int]:
+def _weigh_other(block: dict[str, Any], what: Any, count: Count) -> tuple[int, int, int]:
+    """Weigh a block of the rarer kinds: tokens, bytes, flags."""
     if what == "thinking":
         text, signature = block.get("thinking"), block.get("signature")
         size = len(signature) if type(signature) is str else 0
-        return (count(text, "text"), size + len(text)) if type(text) is str and text else (0, size)
+        if type(text) is not str or not text:
+            return 0, size, Flag.THINKING
+        return count(text, "text"), size + len(text), Flag.THINKING
     if what == "redacted_thinking":
         size = len(text_of(block.get("data")))
-        return size // OPAQUE_CHARS, size
-    if what in ("image", "document", "container_upload"):
+        return size // OPAQUE_CHARS, size, Flag.THINKING
+    if what in _MEDIA:
         medium, text = _medium(block)
         if text:
-            return count(text, "text"), len(text)
-        return _FACTS.media_tokens, medium.bytes
+            return count(text, "text"), len(text), Flag.MEDIA
+        return _FACTS.media_tokens, medium.bytes, Flag.MEDIA
     view = _read_block(block)
     if isinstance(view, ToolUse):
         shown = repr(block.get("input"))
-        return CALL_OVERHEAD + len(view.name) // 4 + count(shown, "json"), len(shown)
-    text = view.text if isinstance(view, (ToolResult, Opaque, Text)) else ""
-    return CALL_OVERHEAD + (count(text, "json") if text else 0), len(text)
+        return CALL_OVERHEAD + count(shown, "json"), len(shown), 0
+    if isinstance(view, ToolResult):
+        flags = (Flag.PROVISIONAL if view.provisional else 0) | (Flag.MEDIA if view.media_bytes else 0)
+        return CALL_OVERHEAD + (count(view.text, "json") if view.text else 0), len(view.text) + view.media_bytes, flags
+    text = view.text if isinstance(view, (Opaque, Text)) else ""
+    return count(text, "json") if text else 0, len(text), 0
 
 
 def _read(content: Any) -> tuple[Block, ...]:
@@ -341,7 +347,7 @@ def _read_block(block: dict[str, Any]) -> Block:
         return Thinking(text_of(block.get("thinking")))
     if kind == "redacted_thinking":
         return Thinking()
-    if kind in ("image", "document", "container_upload"):
+    if kind in _MEDIA:
         return _medium(block)[0]
     if kind in _SERVER_USES:
         return ToolUse(text_of(block.get("id")), text_of(block.get("name")), block.get("input"), server=True)
@@ -387,7 +393,7 @@ def _result_text(content: Any) -> tuple[str, int]:
         kind = block.get("type")
         if kind == "text":
             texts.append(text_of(block.get("text")))
-        elif kind in ("image", "document", "container_upload"):
+        elif kind in _MEDIA:
             medium, text = _medium(block)
             texts.append(text or describe(medium))
             size += medium.bytes

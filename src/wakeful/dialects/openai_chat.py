@@ -42,6 +42,7 @@ from wakeful.dialects.protocol import (
     Count,
     Edit,
     Facts,
+    Flag,
     Kind,
     Media,
     Opaque,
@@ -115,26 +116,24 @@ class OpenAIChat:
         except (KeyError, TypeError):
             raise _no_role(message) from None
         content = message.get("content")
-        tokens = _OVERHEAD
-        size = WIRE_OVERHEAD
+        tokens, size, flags = _OVERHEAD, WIRE_OVERHEAD, 0
         if type(content) is str:
             if content:
                 tokens += count(content, "json" if content[0] in "{[" else "text")
                 size += len(content)
         elif content:
-            more, size = _weigh_parts(content, count)
+            more, size, flags = _weigh_parts(content, count)
             tokens += more
         if kind == Kind.RESULTS:
             call_id = message.get("tool_call_id")
             if type(call_id) is not str:
                 call_id = _result_id(message)
-            waits = type(content) is str and len(content) < 4_000 and '"status"' in content and provisional(content)
-            return _new(Weight, (kind, tokens + CALL_OVERHEAD, (), (call_id,), size + BLOCK_BYTES, waits))
-        if kind != Kind.ASSISTANT:
-            return _new(Weight, (kind, tokens, (), (), size, False))
-        if len(message) == 2 and content is not None:
-            return _new(Weight, (kind, tokens, (), (), size, False))
-        return _weigh_assistant(message, count, tokens, size)
+            if type(content) is not str or (content[:1] == "{" and len(content) < 4_000 and '"status"' in content):
+                flags |= Flag.PROVISIONAL if provisional(_result_text(content)[0]) else 0
+            return _new(Weight, (kind, tokens + CALL_OVERHEAD, (), (call_id,), size + BLOCK_BYTES, flags))
+        if kind != Kind.ASSISTANT or (len(message) == 2 and content is not None):
+            return _new(Weight, (kind, tokens, (), (), size, flags))
+        return _weigh_assistant(message, count, tokens, size, flags)
 
     def read(self, message: Any) -> View:
         """Read a message whole."""
@@ -213,7 +212,7 @@ class OpenAIChat:
         self, messages: Sequence[Any], *, thinking: bool = False, open_tail: bool = True, strict: bool = False
     ) -> list[Problem]:
         """Check C1 and C2, with ``strict`` C4 too. ``thinking`` changes nothing here."""
-        problems = _validate(messages, open_tail)
+        problems = _pairing(messages, open_tail)
         return problems + _alternation(messages) if strict else problems
 
 
@@ -242,79 +241,85 @@ def _result_id(message: dict[str, Any]) -> str:
     return text_of(call_id)
 
 
-def _weigh_parts(content: Any, count: Count) -> tuple[int, int]:
-    tokens, size = 0, WIRE_OVERHEAD
+def _weigh_parts(content: Any, count: Count) -> tuple[int, int, int]:
+    """Weigh a content that is no string: tokens, bytes, flags."""
+    tokens, size, flags = 0, WIRE_OVERHEAD, 0
     if not isinstance(content, (list, tuple)):
         text = text_of(content)
-        return count(text, "json"), size + len(text)
+        return count(text, "json"), size + len(text), 0
     for part in content:
         size += BLOCK_BYTES
-        if type(part) is str:
-            tokens += count(part, "text")
-            size += len(part)
-            continue
-        if type(part) is not dict:
-            part = _part(part)
-        text = part.get("text")
-        if type(text) is str:
-            tokens += count(text, "text")
+        text = part.get("text") if type(part) is dict else None
+        if type(text) is not str:
+            block: Block = Text(part) if type(part) is str else _content_block(_part(part))
+            if isinstance(block, Media):
+                tokens += _FACTS.media_tokens
+                size += block.bytes
+                flags = Flag.MEDIA
+                continue
+            text = block.text if isinstance(block, (Text, Opaque)) else ""
+        if text:
+            tokens += count(text, "json" if text[0] in "{[" else "text")
             size += len(text)
-            continue
-        block = _content_block(part)
-        if isinstance(block, Text):
-            tokens += count(block.text, "text")
-            size += len(block.text)
-        elif isinstance(block, Media):
-            tokens += _FACTS.media_tokens
-            size += block.bytes
-        elif isinstance(block, Opaque):
-            tokens += count(block.text, "json")
-            size += len(block.text)
-    return tokens, size
+    return tokens, size, flags
 
 
-def _weigh_assistant(message: dict[str, Any], count: Count, tokens: int, size: int) -> Weight:
+def _weigh_assistant(message: dict[str, Any], count: Count, tokens: int, size: int, flags: int) -> Weight:
     calls: tuple[str, ...] = ()
     uses = message.get("tool_calls")
     if uses:
-        ids = []
-        for use in uses if isinstance(uses, (list, tuple)) else ():
-            size += BLOCK_BYTES
+        if not isinstance(uses, (list, tuple)):
+            uses = ()
+        size += BLOCK_BYTES * len(uses)
+        for use in uses:
             function = use.get("function") if type(use) is dict else None
             arguments = function.get("arguments") if type(function) is dict else None
-            if function is not None and type(arguments) is str:
-                name = function.get("name") or ""
-                ids.append(use.get("id") or "")
-            else:
-                block = _call_block(use)
-                name, arguments = block.name, _raw_arguments(use)
-                ids.append(block.id)
-            tokens += CALL_OVERHEAD + len(name) // 4 + (count(arguments, "json") if arguments else 0)
-            size += len(arguments) + len(name)
-        calls = tuple(ids)
+            call_id = use.get("id") if arguments is not None else None
+            if type(arguments) is not str or type(call_id) is not str:
+                call_id, arguments = text_of(field(use, "id")), _raw_arguments(use)
+            tokens += CALL_OVERHEAD + (count(arguments, "json") if arguments else 0)
+            size += len(arguments)
+            calls += (call_id,)
+    for key in message:
+        if key not in _PLAIN:
+            more, bulk, bits, extra = _weigh_extra(message, key, count)
+            tokens += more
+            size += bulk
+            flags |= bits
+            calls += extra
+    return _new(Weight, (Kind.CALLS if calls else Kind.ASSISTANT, tokens, calls, (), size, flags))
+
+
+_PLAIN = frozenset({"role", "content", "tool_calls", "name", "annotations"})
+
+
+def _weigh_extra(message: dict[str, Any], key: str, count: Count) -> tuple[int, int, int, tuple[str, ...]]:
+    """Weigh a rarer field of an assistant message: tokens, bytes, flags, ids of calls."""
+    value = message[key]
+    if not value:
+        return 0, 0, 0, ()
+    if key == _reasoning(message):
+        return count(value, "text"), len(value), Flag.THINKING, ()
+    if key == "refusal":
+        return (count(value, "text"), len(value), 0, ()) if type(value) is str else (0, 0, 0, ())
+    if key == "audio":
+        return _FACTS.media_tokens, len(text_of(field(value, "data"))), Flag.MEDIA, ()
+    if key == "function_call":
+        arguments = text_of(field(value, "arguments"))
+        tokens = CALL_OVERHEAD + (count(arguments, "json") if arguments else 0)
+        return tokens, BLOCK_BYTES + len(arguments), 0, (_legacy_block(value).id,)
+    if key == "reasoning_details":
+        size = len(text_of(value))
+        return 0 if _reasoning(message) else size // OPAQUE_CHARS, size, 0, ()
+    return 0, 0, 0, ()
+
+
+def _reasoning(message: dict[str, Any]) -> str | None:
+    """Give the field that holds the reasoning's text."""
     for key in _REASONING:
-        text = message.get(key)
-        if type(text) is str and text:
-            tokens += count(text, "text")
-            size += len(text)
-            break
-    if "refusal" in message and type(message["refusal"]) is str:
-        tokens += count(message["refusal"], "text")
-        size += len(message["refusal"])
-    if message.get("audio"):
-        tokens += _FACTS.media_tokens
-    legacy = message.get("function_call")
-    if legacy:
-        block = _legacy_block(legacy)
-        arguments = text_of(field(legacy, "arguments"))
-        tokens += CALL_OVERHEAD + len(block.name) // 4 + count(arguments, "json")
-        size += BLOCK_BYTES + len(arguments)
-        calls = (*calls, block.id)
-    details = message.get("reasoning_details")
-    if details:
-        size += len(text_of(details))
-        tokens += 0 if any(message.get(key) for key in _REASONING) else len(text_of(details)) // OPAQUE_CHARS
-    return _new(Weight, (Kind.CALLS if calls else Kind.ASSISTANT, tokens, calls, (), size, False))
+        if type(message.get(key)) is str and message[key]:
+            return key
+    return None
 
 
 Path = tuple[str, int]
@@ -335,10 +340,9 @@ def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
         )
         return [(("content", -1), result)]
     slots: list[tuple[Path, Block]] = []
-    for key in _REASONING:
-        if type(message.get(key)) is str and message[key]:
-            slots.append(((key, -1), Thinking(message[key])))
-            break
+    reasoning = _reasoning(message)
+    if reasoning:
+        slots.append(((reasoning, -1), Thinking(message[reasoning])))
     if isinstance(content, (list, tuple)):
         for i, part in enumerate(content):
             slots.append((("content", i), Text(part) if type(part) is str else _content_block(_part(part))))
@@ -346,7 +350,7 @@ def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
         slots += [(("content", -1), Text(content))] if content else []
     elif content is not None:
         slots.append((("content", -1), opaque(content, type(content).__name__)))
-    if type(message.get("refusal")) is str:
+    if type(message.get("refusal")) is str and message["refusal"]:
         slots.append((("refusal", -1), Text(message["refusal"])))
     if message.get("audio"):
         slots.append((("audio", -1), Media("audio", "", len(text_of(field(message["audio"], "data"))))))
@@ -479,7 +483,7 @@ def _edited(value: Any, block: Block, edit: Edit, whole: bool = False) -> Any:
     raise InputError(f"{type(edit).__name__} does not suit a {type(block).__name__}")
 
 
-def _validate(messages: Sequence[Any], open_tail: bool) -> list[Problem]:
+def _pairing(messages: Sequence[Any], open_tail: bool) -> list[Problem]:
     problems: list[Problem] = []
     waiting: dict[str, None] = {}
     opened = -1
