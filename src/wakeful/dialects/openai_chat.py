@@ -245,11 +245,11 @@ def _weigh_parts(content: Any, count: Count) -> tuple[int, int, int]:
     """Weigh a content that is no string: tokens, bytes, flags."""
     tokens, size, flags = 0, WIRE_OVERHEAD, 0
     if not isinstance(content, (list, tuple)):
-        text = text_of(content)
-        return count(text, "json"), size + len(text), 0
+        shown = text_of(content)
+        return count(shown, "json"), size + len(shown), 0
     for part in content:
         size += BLOCK_BYTES
-        text = part.get("text") if type(part) is dict else None
+        text: Any = part.get("text") if type(part) is dict else None
         if type(text) is not str:
             block: Block = Text(part) if type(part) is str else _content_block(_part(part))
             if isinstance(block, Media):
