@@ -1,0 +1,95 @@
+"""What a phase is: a name, what it reads and writes, and a flow from a cycle's context to an outcome.
+
+A phase reads through ``Run`` needs and returns operations; it never writes by itself. It touches only rows that the
+cycle's scope owns (``Cycle.own`` filters), and it leaves ``updated_at`` and ``accessed_at`` of a tended row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from wakeful.consolidation.report import Cadence
+from wakeful.consolidation.settings import TendingSettings
+from wakeful.needs import Flow, Usage
+from wakeful.ops import Visibility
+from wakeful.records import MemoryLayer, MemoryNode, MemoryScope
+
+KEPT = "tended"
+"""Property under which phases keep their own marks on a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """The context that the phases of a cycle share."""
+
+    scope: MemoryScope
+    cadence: Cadence
+    started_at: datetime
+    since: datetime
+    """Start of the cycle before this one of the same cadence, or the start of the window."""
+    settings: TendingSettings = field(default_factory=TendingSettings)
+    first: bool = False
+    """No cycle of this cadence has finished before."""
+    recent: tuple[MemoryNode, ...] = ()
+    """The window: semantic and episodic nodes updated within the lookback, read once, newest first."""
+    model: bool = False
+    """Whether a model may be asked."""
+
+    def own(self, nodes: Iterable[MemoryNode]) -> list[MemoryNode]:
+        """The nodes that the cycle may write: those that its scope owns."""
+        return [node for node in nodes if node.scope == self.scope]
+
+    def layer(self, layer: MemoryLayer) -> list[MemoryNode]:
+        """The window's own nodes of a layer, newest first."""
+        return [node for node in self.recent if node.layer is layer and node.scope == self.scope]
+
+    def visible(self, **values: Any) -> Visibility:
+        """Visibility at the start of the cycle."""
+        return Visibility(at=self.started_at, **values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a phase wants done."""
+
+    batches: tuple[tuple[Any, ...], ...] = ()
+    """Operations, one transaction a batch: what must not come apart stands in one."""
+    changed: int = 0
+    """Rows that the batches write."""
+    rows_read: int = 0
+    skipped: str | None = None
+    """Why the phase did not run; None: it ran."""
+    notes: tuple[str, ...] = ()
+    model_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A named step of a cycle."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    run: Callable[[Cycle], Flow[Outcome]]
+
+
+def in_batches(operations: Iterable[Any], size: int) -> tuple[tuple[Any, ...], ...]:
+    """Group operations, ``size`` to a transaction."""
+    rows = list(operations)
+    return tuple(tuple(rows[at : at + size]) for at in range(0, len(rows), size))
+
+
+def mark_of(node: MemoryNode, name: str) -> Any:
+    """A phase's mark on a node, or None."""
+    marks = node.properties.get(KEPT)
+    return marks.get(name) if isinstance(marks, dict) else None
+
+
+def marked(node: MemoryNode, name: str, value: Any) -> dict[str, Any]:
+    """The node's properties with a phase's mark set."""
+    marks = node.properties.get(KEPT)
+    return {**node.properties, KEPT: {**(marks if isinstance(marks, dict) else {}), name: value}}

@@ -1,0 +1,78 @@
+"""Nodes asserted together are linked: each to the next few of its burst, so the work is linear in the nodes.
+
+A burst is a run of nodes of one session whose assertions follow each other within ``burst_seconds``. The weight falls
+with the distance in the run: ``1 / (1 + distance)``. A node gets no further link once it has ``degree_limit``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches
+from wakeful.needs import Flow, run
+from wakeful.ops import GetEdges, PutEdges
+from wakeful.records import MemoryEdge, MemoryNode
+
+RELATION = "CO_OCCURS"
+
+
+def pairs(
+    nodes: Iterable[MemoryNode], *, seconds: float, neighbours: int
+) -> Iterator[tuple[MemoryNode, MemoryNode, int]]:
+    """Pairs (earlier, later, distance) of nodes that belong together; at most ``neighbours`` a node."""
+    ordered = sorted(nodes, key=lambda node: (node.source.session or "", node.asserted_at, node.id))
+    for _, group in groupby(ordered, key=lambda node: node.source.session or ""):
+        row = list(group)
+        for at, node in enumerate(row):
+            for distance in range(1, neighbours + 1):
+                if at + distance >= len(row):
+                    break
+                other = row[at + distance]
+                if (other.asserted_at - node.asserted_at).total_seconds() > seconds:
+                    break
+                yield node, other, distance
+
+
+def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
+    """Link what was asserted together within the window."""
+    settings = cycle.settings
+    nodes = cycle.own(cycle.recent)
+    if len(nodes) < 2:
+        return Outcome(rows_read=len(nodes))
+    ids = tuple(node.id for node in nodes)
+    (known,) = yield from run(GetEdges(cycle.scope, ids, RELATION, limit_per_node=settings.degree_limit))
+    degree: Counter[str] = Counter()
+    linked: set[tuple[str, str]] = set()
+    for edge in known:
+        degree.update((edge.source_id, edge.target_id))
+        linked.add((edge.source_id, edge.target_id))
+    edges: list[MemoryEdge] = []
+    for left, right, distance in pairs(nodes, seconds=settings.burst_seconds, neighbours=settings.neighbours):
+        if (left.id, right.id) in linked or (right.id, left.id) in linked:
+            continue
+        if max(degree[left.id], degree[right.id]) >= settings.degree_limit:
+            continue
+        degree.update((left.id, right.id))
+        edges.append(
+            MemoryEdge.new(
+                scope=cycle.scope,
+                source_id=left.id,
+                target_id=right.id,
+                relation=RELATION,
+                weight=1 / (1 + distance),
+                at=cycle.started_at,
+                provenance="consolidation",
+            )
+        )
+    return Outcome(
+        batches=tuple((PutEdges(cycle.scope, part),) for part in in_batches(edges, settings.batch)),
+        changed=len(edges),
+        rows_read=len(nodes) + len(known),
+    )
+
+
+COOCCURRENCE = Phase(
+    name="cooccurrence", reads=("asserted_at", "source"), writes=(f"edges:{RELATION}",), run=cooccurrence
+)
