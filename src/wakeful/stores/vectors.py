@@ -1,0 +1,31 @@
+"""Compare vectors kept as bytes, with numpy when it is there and without it when not."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from wakeful.errors import MemoryContractError
+
+
+def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
+    """Cosine of the query with each vector (float32 bytes of unit length), -1 to 1."""
+    if not vectors:
+        return []
+    try:
+        import numpy
+    except ModuleNotFoundError:
+        wanted = struct.unpack(f"<{len(query) // 4}f", query)
+        return [sum(map(float.__mul__, wanted, struct.unpack(f"<{len(vector) // 4}f", vector))) for vector in vectors]
+    matrix = numpy.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+    scores: list[float] = (matrix @ numpy.frombuffer(query, dtype="<f4")).tolist()
+    return scores
+
+
+def unit(vector: bytes, what: str) -> bytes:
+    """Scale a vector to unit length. Raises ``MemoryContractError`` for one that is zero or not finite."""
+    values = struct.unpack(f"<{len(vector) // 4}f", vector)
+    length = sum(value * value for value in values) ** 0.5
+    if not 0 < length < float("inf"):
+        raise MemoryContractError(f"{what} has no direction (zero, infinite or not a number)")
+    return struct.pack(f"<{len(values)}f", *(value / length for value in values))
