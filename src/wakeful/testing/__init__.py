@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from wakeful.testing.models import FrozenClock, Say, ScriptedModel
+from wakeful.testing.server import Failure, ProviderServer, Received
+from wakeful.testing.wire import call
 
-__all__ = ["FrozenClock", "Say", "ScriptedModel"]
+__all__ = ["Failure", "FrozenClock", "ProviderServer", "Received", "Say", "ScriptedModel", "call"]
