@@ -76,13 +76,15 @@ class PutEdges:
 class GetNodes:
     """Nodes by id, as far as the scope may see them. Result: tuple of ``MemoryNode``.
 
-    In the order asked, misses left out, without embeddings (``QuerySubtree`` alone gives those).
+    In the order asked, misses left out.
     """
 
     scope: MemoryScope
     ids: tuple[str, ...]
     visibility: Visibility | None = None
     """None: every status and time."""
+    embeddings: bool = False
+    """True: with their vectors (``QuerySubtree`` gives those too; every other read leaves them out)."""
 
 
 @dataclass(frozen=True, slots=True)

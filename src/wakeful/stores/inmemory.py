@@ -125,7 +125,7 @@ class InMemoryStore(Tables):
     def _get_nodes(self, each: op.GetNodes) -> tuple[MemoryNode, ...]:
         rows = [self._visible_row(each.scope, node_id) for node_id in each.ids]
         return tuple(
-            row.node
+            row.whole() if each.embeddings else row.node
             for row in rows
             if row is not None and (each.visibility is None or each.visibility.admits(row.node))
         )
@@ -156,6 +156,7 @@ class InMemoryStore(Tables):
             and (each.label is None or row.node.label == each.label)
             and (each.session is None or row.node.source.session == each.session)
             and (not each.owned_only or row.node.scope == each.scope)
+            and rules.in_ranges(row.node, each)
             and rules.has_properties(row.node.properties, each.properties)
         ]
         nodes.sort(key=lambda node: (rules.order_key(node, each.order), node.id), reverse=each.descending)

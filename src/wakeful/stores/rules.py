@@ -166,6 +166,27 @@ def touched(node: MemoryNode, use: Touch) -> MemoryNode:
     return replace(node, accessed_at=at, activation_count=node.activation_count + 1)
 
 
+def last_use(node: MemoryNode) -> datetime:
+    """The later of the last assertion or edit and the last use."""
+    return node.updated_at if node.accessed_at is None else max(node.updated_at, node.accessed_at)
+
+
+def in_ranges(node: MemoryNode, each: QueryNodes) -> bool:
+    """Whether a node's times lie in the ranges of a query."""
+    return (
+        (each.idle_since is None or last_use(node) >= each.idle_since)
+        and (each.idle_before is None or last_use(node) < each.idle_before)
+        and (
+            each.accessed_since is None or (node.accessed_at is not None and node.accessed_at >= each.accessed_since)
+        )
+        and (each.expires_before is None or (node.expires_at is not None and node.expires_at <= each.expires_before))
+        and (
+            each.superseded_before is None
+            or (node.superseded_at is not None and node.superseded_at < each.superseded_before)
+        )
+    )
+
+
 def order_key(node: MemoryNode, order: Order) -> Any:
     """What ``QueryNodes`` orders by; equal ones stand in id order, in the same direction."""
     if order == "updated":

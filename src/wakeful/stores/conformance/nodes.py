@@ -320,6 +320,38 @@ class NodePromises:
         assert len(ask(limit=None)) == 9
         assert ask(limit=0) == []
 
+    def test_queries_range_over_last_use_expiry_and_supersession(self, store: Store) -> None:
+        nodes = (
+            node(ANA, "fresh", at=hour(8)),
+            node(ANA, "idle", at=hour(1)),
+            node(ANA, "used", at=hour(1), accessed_at=hour(7)),
+            node(ANA, "expires", at=hour(5), expires_at=hour(6)),
+            node(ANA, "replaced", at=hour(5), superseded_at=hour(6)),
+        )
+        store.execute((op.PutNodes(ANA, nodes),))
+
+        def ask(**values: Any) -> set[str]:
+            query = op.QueryNodes(**{"scope": ANA, "visibility": EVERYTHING, **values})
+            return set(ids(store.execute((query,))[0]))
+
+        assert ask(idle_before=hour(5)) == {"idle"}
+        assert ask(idle_since=hour(1), idle_before=hour(1)) == set()
+        assert ask(idle_since=hour(7)) == {"fresh", "used"}
+        assert ask(accessed_since=hour(7)) == {"used"}
+        assert ask(accessed_since=hour(7.5)) == set()
+        assert ask(expires_before=hour(6)) == {"expires"}
+        assert ask(expires_before=hour(5.9)) == set()
+        assert ask(superseded_before=hour(6.1)) == {"replaced"}
+        assert ask(superseded_before=hour(6)) == set()
+
+    def test_vectors_come_with_nodes_only_when_asked_for(self, store: Store) -> None:
+        held = node(ANA, "held", embedding=vector(1.0), embedding_model=MODEL)
+        store.execute((op.PutNodes(ANA, (held,)),))
+        plain, whole_node = store.execute((op.GetNodes(ANA, ("held",)), op.GetNodes(ANA, ("held",), embeddings=True)))
+        assert plain[0].embedding is None
+        assert whole_node[0].embedding is not None
+        assert whole_node[0].embedding_model == MODEL
+
     def test_the_subtree_is_read_page_by_page_in_the_order_of_writing(self, store: Store) -> None:
         first, second = ANA.child("session", "a"), ANA.child("session", "b")
         names = ["z", "m", "a", "q", "c"]
