@@ -1,0 +1,456 @@
+"""A history under work: what is edited, what is gone, what it weighs now. Nothing of the caller's is changed.
+
+Rules of the file:
+
+- Places (``i``) are indexes of the repaired history. The caller's own indexes are ``history.origins``.
+- An edit is kept only when it makes the message lighter.
+- Every original that an edit or a removal takes away is noted, so that it can be archived and given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wakeful.compaction.archive import archive_id, is_summary, placeholder, placeholder_id
+from wakeful.compaction.measure import History
+from wakeful.compaction.moves import Clear, Move, Shorten, StripThinking
+from wakeful.compaction.policy import MIN_CLEAR, Policy
+from wakeful.compaction.repair import OPENING
+from wakeful.compaction.rounds import Round, rounds_of
+from wakeful.compaction.shorten import LEAST, shorten, shorten_value
+from wakeful.dialects.protocol import (
+    Edit,
+    Flag,
+    ForgetId,
+    Kind,
+    Media,
+    Remove,
+    SetArguments,
+    SetMedia,
+    SetResult,
+    SetText,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    View,
+    Weight,
+)
+
+LONG_ARGUMENT = 400
+"""Characters over which a string among a call's arguments is cleared; ids, paths and names are shorter and stay."""
+
+_CALL_TOKENS = 160
+"""Tokens of a message with calls under which its arguments are not worth reading."""
+
+_HEAD_USERS = 8
+"""User messages at the head that are looked at for notes of our own; they stand among the first two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Neighbouring messages that were taken out of the history, or one whose content was."""
+
+    id: str
+    origins: tuple[int, ...]
+    messages: tuple[Any, ...]
+    what: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class OldSummary:
+    """A summary of an earlier compaction, in the history."""
+
+    place: int
+    block: int | None
+    """Its block in a message that holds more; None: the whole message."""
+    text: str
+
+
+class Draft:
+    """One compaction under way."""
+
+    def __init__(self, policy: Policy, history: History, given: int) -> None:
+        self.policy = policy
+        self.dialect = policy.dialect
+        self.count = policy.meter.count
+        self.history = history
+        self.given = given
+        """Messages that the caller gave."""
+        self.messages: list[Any] = history.messages
+        self.weights: list[Weight] = history.weights
+        self.gone: set[int] = set()
+        self.edited: dict[int, Any] = {}
+        """Originals of edited messages, by place."""
+        self.tokens = history.tokens
+        self.size = history.size
+        self.moves: list[Move] = []
+        self.notes: list[str] = []
+        self.taken: list[Taken] = []
+        self.summary: tuple[Any, Weight] | None = None
+        """A summary message to be placed at the head."""
+        self.digested = False
+        self.thinking_off = False
+        self.breaker = policy.breaker
+        self.summaries, self.ours = self._find_own()
+        whole = {old.place for old in self.summaries if old.block is None}
+        self.rounds: list[Round] = rounds_of(
+            self.weights, self.dialect.facts, marked=self._marked(), own=self.ours | whole
+        )
+        self.first_user, self.latest_user = self._users()
+        factor = policy.meter.unscaled
+        budget = policy.budget
+        self.room, self.goal = factor(budget.room), factor(budget.goal)
+        self.byte_room, self.byte_goal = budget.byte_room, budget.byte_goal
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    def fits(self) -> bool:
+        """It can be sent."""
+        return self.tokens <= self.room and self.size <= self.byte_room
+
+    def reached(self) -> bool:
+        """It came down to the target."""
+        return self.tokens <= self.goal and self.size <= self.byte_goal
+
+    def old(self, keep: int) -> list[Round]:
+        """Rounds that may go, oldest first, but for the newest ``keep`` of all rounds."""
+        rounds = self.rounds[: len(self.rounds) - keep] if keep else self.rounds
+        return [r for r in rounds if not r.pinned and r.start not in self.gone]
+
+    def recent(self, keep: int) -> list[Round]:
+        """Rounds that may go among the newest ``keep``."""
+        return (
+            [r for r in self.rounds[len(self.rounds) - keep :] if not r.pinned and r.start not in self.gone]
+            if keep
+            else []
+        )
+
+    def weight_of(self, r: Round) -> int:
+        """Tokens of a round now."""
+        return sum(self.weights[i].tokens for i in range(r.start, r.stop))
+
+    def original(self, i: int) -> Any:
+        """The message at a place as the caller gave it."""
+        return self.edited.get(i, self.messages[i])
+
+    def _marked(self) -> set[int]:
+        marked = self.policy.marked
+        if not marked:
+            return set()
+        places = {i for i, origin in enumerate(self.history.origins) if origin in marked}
+        places |= {i for i, origins in self.history.merged.items() if marked.intersection(origins)}
+        return places
+
+    def _users(self) -> tuple[int, int]:
+        skip = self.ours | {old.place for old in self.summaries if old.block is None}
+        users = [i for i, w in enumerate(self.weights) if w[0] == 1 and i not in skip]
+        return (users[0], users[-1]) if users else (-1, -1)
+
+    def _find_own(self) -> tuple[list[OldSummary], set[int]]:
+        """Find summaries and opening notes of earlier compactions: they stand at the head, before any answer."""
+        found: list[OldSummary] = []
+        ours: set[int] = set()
+        looked = 0
+        for i, weight in enumerate(self.weights):
+            if weight[0] == Kind.USER:
+                blocks = self.dialect.read(self.messages[i]).blocks
+                texts = [(at, b.text) for at, b in enumerate(blocks) if isinstance(b, Text)]
+                for at, text in texts:
+                    if is_summary(text):
+                        found.append(OldSummary(i, None if len(blocks) == 1 else at, text))
+                if len(blocks) == 1 and texts and texts[0][1] == OPENING:
+                    ours.add(i)
+                looked += 1
+                if looked >= _HEAD_USERS:
+                    break
+            elif weight[0] not in (Kind.SYSTEM, Kind.OTHER):
+                break
+        return found, ours
+
+    # -- edits --------------------------------------------------------------------------------------------------
+
+    def edit(self, i: int, edits: Sequence[Edit]) -> bool:
+        """Make edits when they make the message lighter (in tokens or bytes); say whether they were made."""
+        message = self.dialect.rewrite(self.messages[i], edits)
+        if message is None:
+            return False
+        weight, before = self.dialect.weigh(message, self.count), self.weights[i]
+        if weight.tokens > before.tokens or (weight.tokens == before.tokens and weight.wire_bytes >= before.wire_bytes):
+            return False
+        self._replace(i, message, weight)
+        return True
+
+    def _replace(self, i: int, message: Any, weight: Weight) -> None:
+        if self.messages is self.history.messages:
+            self.messages, self.weights = list(self.messages), list(self.weights)
+        self.edited.setdefault(i, self.messages[i])
+        before = self.weights[i]
+        self.tokens += weight.tokens - before.tokens
+        self.size += weight.wire_bytes - before.wire_bytes
+        self.messages[i], self.weights[i] = message, weight
+
+    def remove(self, rounds: Iterable[Round]) -> list[int]:
+        """Take rounds out; gives the places, oldest first."""
+        places = [i for r in rounds for i in range(r.start, r.stop)]
+        weights = self.weights
+        self.tokens -= sum([weights[i][1] for i in places])
+        self.size -= sum([weights[i][4] for i in places])
+        self.gone.update(places)
+        return places
+
+    def clear(self, r: Round, *, media: bool = False) -> bool:
+        """Clear the results and long arguments of a round; with ``media`` also images in its messages."""
+        names: dict[str, str] | None = None
+        done = False
+        for i in range(r.start, r.stop):
+            weight = self.weights[i]
+            if not (weight.tokens > MIN_CLEAR or (media and weight.flags & Flag.MEDIA)):
+                continue
+            if weight.kind == Kind.CALLS and weight.tokens < _CALL_TOKENS and not (media and weight.flags & Flag.MEDIA):
+                continue
+            if weight.kind not in (Kind.CALLS, Kind.RESULTS, Kind.USER) and not media:
+                continue
+            if weight.kind == Kind.USER and not (weight.results or media):
+                continue
+            view = self.dialect.read(self.messages[i])
+            if names is None:
+                names = self._names(r)
+            done = self._clear_message(i, view, names, media) or done
+        return done
+
+    def _names(self, r: Round) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for i in range(r.start, r.stop):
+            if self.weights[i].calls:
+                for block in self.dialect.read(self.messages[i]).blocks:
+                    if isinstance(block, ToolUse):
+                        names[block.id] = block.name
+        return names
+
+    def _clear_message(self, i: int, view: View, names: dict[str, str], media: bool) -> bool:
+        original = self.original(i)
+        edits: list[Edit] = []
+        id = ""
+        what = ""
+        for at, block in enumerate(view.blocks):
+            edit, described = self._clear_block(at, block, names, media, i)
+            if edit is None:
+                continue
+            if not id:
+                id, what = archive_id(self.dialect.name, (self.dialect.dumps(original),)), described
+            edits.append(_with_id(edit, id))
+        if not edits:
+            return False
+        before = self.weights[i].tokens
+        if not self.edit(i, edits):
+            return False
+        self.note_taken(id, i, original, what, before)
+        self.moves.append(
+            Clear(
+                index=self.history.origins[i],
+                archive_id=id,
+                tokens_before=before,
+                tokens_after=self.weights[i].tokens,
+                what=what,
+            )
+        )
+        return True
+
+    def _clear_block(self, at: int, block: Any, names: dict[str, str], media: bool, i: int) -> tuple[Edit | None, str]:
+        if isinstance(block, ToolResult) and not block.server:
+            if placeholder_id(block.text) is not None:
+                return None, ""
+            tokens = self.count(block.text, "text")
+            if tokens <= MIN_CLEAR and not (block.media_bytes and media):
+                return None, ""
+            name = block.name or names.get(block.call_id, "")
+            what = f"{'error' if block.error else 'result'} of {name}" if name else "result of a tool"
+            weigh = tokens if not block.media_bytes else max(tokens, self.weights[i].tokens)
+            return SetResult(at, placeholder("\0", what, weigh)), what
+        if isinstance(block, ToolUse) and not block.server:
+            what = f"arguments of {block.name}"
+            arguments = _cleared_arguments(block.arguments, what, self.count)
+            return (SetArguments(at, arguments), what) if arguments is not None else (None, "")
+        if media and isinstance(block, Media) and block.bytes:
+            what = f"{block.kind} {block.media_type}".strip()
+            return SetMedia(
+                at, placeholder("\0", f"{what}, {block.bytes:,} bytes", self.dialect.facts.media_tokens)
+            ), what
+        return None, ""
+
+    def shorten_block(self, i: int, at: int, block: Any, tokens: int) -> bool:
+        """Shorten one content of a message to so many tokens."""
+        original = self.original(i)
+        id = archive_id(self.dialect.name, (self.dialect.dumps(original),))
+        edit: Edit
+        if isinstance(block, ToolResult):
+            text = shorten(block.text, tokens, id, self.count)
+            if text is None:
+                return False
+            edit = SetResult(at, text)
+        else:
+            value = block.arguments if isinstance(block.arguments, dict) else {"arguments": block.arguments}
+            short = shorten_value(value, tokens, id, self.count)
+            if short is None:
+                return False
+            edit = SetArguments(at, short)
+        before = self.weights[i].tokens
+        if not self.edit(i, [edit]):
+            return False
+        self.note_taken(id, i, original, "content of the open round", before)
+        self.moves.append(
+            Shorten(
+                index=self.history.origins[i],
+                archive_id=id,
+                tokens_before=before,
+                tokens_after=self.weights[i].tokens,
+            )
+        )
+        return True
+
+    def open_blocks(self) -> list[tuple[int, int, int, Any]]:
+        """Contents of the open round that may be shortened: ``(tokens, place, block index, block)``, largest first."""
+        found: list[tuple[int, int, int, Any]] = []
+        for r in self.rounds:
+            if not r.open:
+                continue
+            for i in range(r.start, r.stop):
+                if self.weights[i].kind not in (Kind.CALLS, Kind.RESULTS, Kind.USER):
+                    continue
+                for at, block in enumerate(self.dialect.read(self.messages[i]).blocks):
+                    if isinstance(block, ToolResult) and not block.server:
+                        size = self.count(block.text, "json" if block.text[:1] in ("{", "[") else "text")
+                    elif isinstance(block, ToolUse) and not block.server:
+                        size = self.count(str(block.arguments), "json")
+                    else:
+                        continue
+                    if size > LEAST:
+                        found.append((size, i, at, block))
+        found.sort(key=lambda item: (-item[0], item[1], item[2]))
+        return found
+
+    def note_taken(self, id: str, i: int, original: Any, what: str, tokens: int) -> None:
+        """Note an original whose content left the history."""
+        if all(taken.id != id for taken in self.taken):
+            self.taken.append(Taken(id, (self.history.origins[i],), (original,), what, tokens))
+
+    # -- thinking -----------------------------------------------------------------------------------------------
+
+    def strip_thinking(self) -> None:
+        """Remove the reasoning that is bound to a history which has changed, by the dialect's table."""
+        bound = self.dialect.facts.thinking
+        if bound == "none":
+            return
+        start = 0
+        stop = self.latest_user if bound == "current_turn" else len(self.weights)
+        for i in range(start, stop):
+            if not self.weights[i].flags & Flag.THINKING or i in self.gone:
+                continue
+            blocks = self.dialect.read(self.messages[i]).blocks
+            edits: list[Edit] = [Remove(at) for at, block in enumerate(blocks) if isinstance(block, Thinking)]
+            if edits:
+                self._strip(i, edits)
+        if bound == "items":
+            self._forget_ids()
+
+    def _strip(self, i: int, edits: list[Edit]) -> None:
+        before = self.weights[i]
+        message = self.dialect.rewrite(self.messages[i], edits)
+        after = 0
+        if message is None:
+            self.tokens -= before.tokens
+            self.size -= before.wire_bytes
+            self.gone.add(i)
+        else:
+            weight = self.dialect.weigh(message, self.count)
+            after = weight.tokens
+            self._replace(i, message, weight)
+        open_loop = i > self.latest_user and bool(self.rounds) and self.rounds[-1].open
+        self.thinking_off = self.thinking_off or open_loop
+        self.moves.append(StripThinking(index=self.history.origins[i], tokens_before=before.tokens, tokens_after=after))
+
+    def _forget_ids(self) -> None:
+        """Responses: items that point to reasoning which is gone lose their ids (R4)."""
+        for i, weight in enumerate(self.weights):
+            if i in self.gone or weight.kind not in (Kind.ASSISTANT, Kind.CALLS):
+                continue
+            message = self.dialect.rewrite(self.messages[i], [ForgetId()])
+            if message is not None and message is not self.messages[i]:
+                self._replace(i, message, self.dialect.weigh(message, self.count))
+
+    def set_summary(self, text: str) -> None:
+        """Put a summary at the head, in the place of those before it."""
+        for old in self.summaries:
+            if old.block is None and old.place not in self.gone:
+                weight = self.weights[old.place]
+                self.gone.add(old.place)
+                self.tokens -= weight.tokens
+                self.size -= weight.wire_bytes
+        inside = [old for old in self.summaries if old.block is not None]
+        if inside:
+            first = inside[0]
+            edits: list[Edit] = [SetText(first.block or 0, text)]
+            edits += [Remove(old.block or 0) for old in inside[1:] if old.place == first.place]
+            message = self.dialect.rewrite(self.messages[first.place], edits)
+            self._replace(first.place, message, self.dialect.weigh(message, self.count))
+        else:
+            note = self.dialect.note(text)
+            weight = self.dialect.weigh(note, self.count)
+            self.summary = (note, weight)
+            self.tokens += weight.tokens
+            self.size += weight.wire_bytes
+        self.digested = True
+
+
+def _with_id(edit: Edit, id: str) -> Edit:
+    """Put the archive id where a placeholder waits for it."""
+    if isinstance(edit, SetResult):
+        return SetResult(edit.block, edit.text.replace("\0", id))
+    if isinstance(edit, SetMedia):
+        return SetMedia(edit.block, edit.text.replace("\0", id))
+    if isinstance(edit, SetArguments):
+        filled = _fill(edit.arguments, id)
+        assert isinstance(filled, dict)
+        return SetArguments(edit.block, filled)
+    return edit
+
+
+def _fill(value: Any, id: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", id) if value.startswith("[cleared: ") else value
+    if isinstance(value, dict):
+        return {key: _fill(item, id) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, id) for item in value]
+    return value
+
+
+def _cleared_arguments(arguments: Any, what: str, count: Any) -> dict[str, Any] | None:
+    """Give arguments with their long strings cleared; None when there are none."""
+    if isinstance(arguments, str):
+        if len(arguments) <= LONG_ARGUMENT or "[cleared: " in arguments[:64]:
+            return None
+        return {"cleared": placeholder("\0", what, count(arguments, "json"))}
+    if not isinstance(arguments, dict):
+        return None
+    found = False
+
+    def walk(value: Any) -> Any:
+        nonlocal found
+        if isinstance(value, str):
+            if len(value) > LONG_ARGUMENT and placeholder_id(value) is None:
+                found = True
+                return placeholder("\0", what, count(value, "text"))
+            return value
+        if isinstance(value, dict):
+            return {key: walk(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        return value
+
+    cleared = walk(arguments)
+    return cleared if found else None

@@ -1,0 +1,368 @@
+"""The strategies: which moves are made, in which order, and how far.
+
+Each is a flow over a ``Draft``; only a digest may ask for something. Rules of the file:
+
+- A rung is used only as far as needed. The newest ``keep_recent`` rounds are touched only when the history would not
+  fit otherwise, and then only until it fits.
+- Everything here is a fixed point: run again on its own result with the same budget, it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wakeful.compaction.archive import archive_id
+from wakeful.compaction.digest import Digest as Accepted
+from wakeful.compaction.digest import DigestLimits, DigestSource, Refused, digest
+from wakeful.compaction.draft import Draft, Taken
+from wakeful.compaction.moves import Digest, Drop
+from wakeful.compaction.policy import DIGEST_SHARE, MIN_BATCH, MIN_CLEAR, MIN_DIGEST
+from wakeful.compaction.rounds import Round
+from wakeful.compaction.shorten import LEAST
+from wakeful.dialects.protocol import Kind
+from wakeful.needs import Flow
+
+PLACEHOLDER_TOKENS = 44
+"""Tokens of a cleared result with the structure around it, for planning only; what is made is weighed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A strategy that can't go on: the history stays as it was."""
+
+    reason: str
+
+
+Outcome = Failed | None
+
+
+def oldest_first(draft: Draft) -> Flow[Outcome]:
+    """Drop the oldest closed rounds down to the target."""
+    keep = draft.policy.keep_recent
+    _drop(
+        draft, _oldest(draft, _with_summaries(draft, draft.old(keep)), draft.reached), "the oldest rounds are dropped"
+    )
+    if not draft.fits():
+        _drop(draft, _oldest(draft, draft.recent(keep), draft.fits), "it would not fit otherwise")
+    return None
+    yield  # a flow like the others, though it needs nothing
+
+
+def sliding_window(draft: Draft) -> Flow[Outcome]:
+    """Keep the last ``keep_recent`` rounds and what is pinned."""
+    _drop(draft, _with_summaries(draft, draft.old(draft.policy.keep_recent)), "older than the rounds to keep")
+    return None
+    yield
+
+
+def clear(draft: Draft) -> Flow[Outcome]:
+    """Clear old results and arguments down to the target."""
+    _clear(draft, draft.old(draft.policy.keep_recent), draft.reached)
+    return None
+    yield
+
+
+def summarize(draft: Draft) -> Flow[Outcome]:
+    """Digest everything before the last ``keep_recent`` rounds; a failed digest is an error."""
+    span = draft.old(draft.policy.keep_recent)
+    if not span:
+        return None
+    rest = draft.tokens - sum(draft.weight_of(r) for r in span) - _summary_tokens(draft)
+    refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=False)
+    return Failed(refused) if refused else None
+
+
+def ladder(draft: Draft) -> Flow[Outcome]:
+    """Clear, digest, drop, shorten: each rung only as far as needed."""
+    keep = draft.policy.keep_recent
+    old = draft.old(keep)
+    cut, clearing = _cut(draft, old)
+    if clearing:
+        _clear(draft, old[cut:], draft.reached)
+    cut = _extend(draft, old, cut)
+    if cut:
+        yield from _digest_or_drop(draft, old[:cut], old)
+    if not draft.fits():
+        _clear(draft, draft.recent(keep), draft.fits)
+    if not draft.fits():
+        _shorten(draft)
+    if not draft.fits():
+        recent = _oldest(draft, draft.recent(keep), draft.fits)
+        _drop(draft, recent, "it would not fit otherwise")
+    if not draft.fits() and draft.summaries and draft.summary is None and not draft.digested:
+        _drop(draft, _with_summaries(draft, []), "it would not fit otherwise")
+    return None
+
+
+RUN: dict[str, Callable[[Draft], Flow[Outcome]]] = {
+    "oldest_first": oldest_first,
+    "sliding_window": sliding_window,
+    "clear": clear,
+    "summarize": summarize,
+    "ladder": ladder,
+}
+"""Strategies by name."""
+
+
+# -- dropping ---------------------------------------------------------------------------------------------------
+
+
+def _with_summaries(draft: Draft, rounds: list[Round]) -> list[Round]:
+    """Put summaries of earlier compactions before the rounds: they are the oldest."""
+    own = [r for r in draft.rounds if r.pinned == "own" and r.start not in draft.ours and r.start not in draft.gone]
+    return own + rounds
+
+
+def _oldest(draft: Draft, rounds: Sequence[Round], enough: Callable[[], bool]) -> list[Round]:
+    """Give the oldest rounds that must go until it is ``enough``; nothing is removed."""
+    tokens, size = draft.tokens, draft.size
+    weights = draft.weights
+    chosen: list[Round] = []
+    try:
+        for r in rounds:
+            if enough():
+                break
+            chosen.append(r)
+            for i in range(r.start, r.stop):
+                weight = weights[i]
+                draft.tokens -= weight[1]
+                draft.size -= weight[4]
+    finally:
+        draft.tokens, draft.size = tokens, size
+    return chosen
+
+
+def _drop(draft: Draft, rounds: Sequence[Round], reason: str) -> None:
+    if not rounds:
+        return
+    before = draft.tokens
+    places = draft.remove(rounds)
+    ids = _take(draft, places) if draft.policy.archive else ()
+    origins = draft.history.origins
+    draft.moves.append(
+        Drop(
+            indexes=tuple([origins[i] for i in places]),
+            archive_id=", ".join(ids),
+            tokens_before=before - draft.tokens,
+            reason=reason,
+        )
+    )
+
+
+def _take(draft: Draft, places: Sequence[int]) -> tuple[str, ...]:
+    """Note removed messages for the archive, a record for each run of neighbours; gives the ids."""
+    runs: list[list[int]] = []
+    for i in places:
+        if runs and runs[-1][-1] == i - 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    ids: list[str] = []
+    for run in runs:
+        messages = tuple(draft.original(i) for i in run)
+        id = archive_id(draft.dialect.name, [draft.dialect.dumps(message) for message in messages])
+        ids.append(id)
+        if all(taken.id != id for taken in draft.taken):
+            tokens = sum(draft.history.weights[i].tokens for i in run)
+            what = f"{len(run)} message{'s' if len(run) != 1 else ''}"
+            draft.taken.append(Taken(id, tuple(draft.history.origins[i] for i in run), messages, what, tokens))
+    return tuple(ids)
+
+
+# -- clearing ---------------------------------------------------------------------------------------------------
+
+
+def _savings(draft: Draft, r: Round) -> int:
+    """Tokens that clearing a round would about save, without reading it."""
+    saved = 0
+    for i in range(r.start, r.stop):
+        weight = draft.weights[i]
+        results = len(weight[3])
+        if results and weight[0] == Kind.RESULTS and weight[1] > MIN_CLEAR * results:
+            saved += max(0, weight[1] - PLACEHOLDER_TOKENS * results)
+    return saved
+
+
+def _clear(draft: Draft, rounds: Sequence[Round], enough: Callable[[], bool]) -> None:
+    """Clear rounds, oldest first, until it is enough; media too when bytes are what is over."""
+    for r in rounds:
+        if enough():
+            return
+        media = draft.size > draft.byte_goal
+        if not media and draft.tokens <= draft.goal:
+            return
+        draft.clear(r, media=media)
+
+
+def _cut(draft: Draft, old: Sequence[Round]) -> tuple[int, bool]:
+    """Say how many of the oldest rounds must be digested, and whether the others are to be cleared. An estimate."""
+    if not old or draft.reached():
+        return 0, False
+    over = draft.tokens - draft.goal
+    if over <= 0:
+        return 0, True
+    saved = [_savings(draft, r) for r in old]
+    total = sum(saved)
+    if total >= over:
+        return 0, True
+    clearing = total >= MIN_BATCH * draft.room
+    if not clearing:
+        return 0, False
+    need = draft.tokens - total - draft.goal + _fresh_room(draft, old)
+    for at, r in enumerate(old):
+        if need <= 0:
+            return at, True
+        need -= draft.weight_of(r) - saved[at]
+    return len(old), True
+
+
+def _fresh_room(draft: Draft, old: Sequence[Round]) -> int:
+    """Tokens that a summary may add to what there is, when the rounds before the newest are digested."""
+    summaries = _summary_tokens(draft)
+    return _digest_room(draft, draft.tokens - sum(map(draft.weight_of, old)) - summaries) - summaries
+
+
+def _extend(draft: Draft, old: Sequence[Round], cut: int) -> int:
+    """Give the number of the oldest rounds to digest so that, with its summary, the history comes down to the target."""
+    if draft.reached():
+        return 0
+    room = _fresh_room(draft, old)
+    tokens = draft.tokens + max(0, room) - draft.goal
+    size = draft.size + 4 * max(0, room) - draft.byte_goal
+    for at, r in enumerate(old):
+        if at >= cut and tokens <= 0 and size <= 0:
+            return at
+        for i in range(r.start, r.stop):
+            tokens -= draft.weights[i][1]
+            size -= draft.weights[i][4]
+    return len(old)
+
+
+# -- digesting --------------------------------------------------------------------------------------------------
+
+
+def _summary_tokens(draft: Draft) -> int:
+    return sum(draft.weights[old.place].tokens for old in draft.summaries if old.block is None)
+
+
+def _digest_room(draft: Draft, rest: int) -> int:
+    """Tokens that a summary may have beside ``rest``; below ``MIN_DIGEST`` it is not worth trying."""
+    overhead = draft.dialect.facts.message_overhead
+    most = int(DIGEST_SHARE * draft.goal)
+    room = min(most, draft.goal - rest)
+    if room < MIN_DIGEST:
+        room = min(most, draft.room - rest)
+    return max(0, room - overhead)
+
+
+def _digest_or_drop(draft: Draft, span: list[Round], old: list[Round]) -> Flow[None]:
+    rest = draft.tokens - sum(draft.weight_of(r) for r in span) - _summary_tokens(draft)
+    refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=True)
+    if refused:
+        draft.notes.append(f"digest: {refused}")
+        _drop(draft, _oldest(draft, old, draft.reached), f"no digest ({refused})")
+
+
+def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Flow[str]:
+    """Digest a span into the summary; gives why not, or "" when it was done."""
+    policy = draft.policy
+    if not span:
+        return "nothing_to_digest"
+    if room < MIN_DIGEST:
+        return "no_room_for_a_summary"
+    places = [i for r in span for i in range(r.start, r.stop)]
+    old = [summary for summary in draft.summaries if summary.place not in draft.gone]
+    previous = "\n".join(summary.text for summary in old) or None
+    before = sum(draft.weights[i].tokens for i in places)
+    kept = len(draft.taken)
+    ids = _take(draft, places)
+    messages = [draft.original(i) for i in places]
+    origins = draft.history.origins
+    if policy.dry_run and policy.summarizer:
+        draft.remove(span)
+        draft.tokens += room
+        draft.moves.append(
+            Digest(
+                indexes=tuple(origins[i] for i in places),
+                archive_id=", ".join(ids),
+                tokens_before=before,
+                tokens_after=room,
+                source="planned",
+            )
+        )
+        return ""
+    answer = yield from digest(
+        DigestSource(
+            dialect=draft.dialect,
+            messages=messages,
+            tokens=before + _summary_tokens(draft),
+            archive_ids=ids,
+            position=max(0, origins[places[0]]),
+        ),
+        DigestLimits(
+            max_tokens=room,
+            count=draft.count,
+            fallback=fallback,
+            summarizer_window=policy.summarizer_window,
+            breaker=policy.breaker,
+        ),
+        summarizer=policy.summarizer,
+        previous=previous,
+        instructions=policy.instructions,
+    )
+    draft.breaker = answer.breaker
+    if isinstance(answer, Refused):
+        del draft.taken[kept:]
+        return f"{answer.code}: {answer.detail}" if answer.detail else answer.code
+    return _place(draft, span, answer, ids, before)
+
+
+def _place(draft: Draft, span: list[Round], answer: Accepted, ids: tuple[str, ...], before: int) -> str:
+    places = draft.remove(span)
+    draft.set_summary(answer.text)
+    if answer.fallback:
+        draft.notes.append(f"summarizer: {answer.fallback}; the extractive digest stands in")
+    draft.moves.append(
+        Digest(
+            indexes=tuple(draft.history.origins[i] for i in places),
+            archive_id=", ".join(ids),
+            tokens_before=before,
+            tokens_after=answer.tokens,
+            source=answer.by,
+        )
+    )
+    return ""
+
+
+# -- shortening -------------------------------------------------------------------------------------------------
+
+
+def _shorten(draft: Draft) -> None:
+    """Shorten the largest contents of the open round until it fits; each to one size, found from what must go."""
+    for _ in range(4):
+        over = draft.tokens - draft.room
+        blocks = draft.open_blocks()
+        if over <= 0 or not blocks:
+            return
+        size = _level([tokens for tokens, *_ in blocks], over)
+        done = False
+        for tokens, i, at, block in blocks:
+            if draft.tokens <= draft.room:
+                return
+            if tokens > size:
+                done = draft.shorten_block(i, at, block, max(LEAST, size)) or done
+        if not done:
+            return
+
+
+def _level(sizes: Sequence[int], over: int) -> int:
+    """Give the size to which the largest must come down, so that ``over`` tokens go; ``sizes`` descending."""
+    total = 0
+    for n, size in enumerate(sizes, start=1):
+        total += size
+        below = sizes[n] if n < len(sizes) else 0
+        level = (total - over) // n
+        if level >= below:
+            return max(0, level)
+    return 0
