@@ -42,7 +42,9 @@ _PLACEHOLDER = re.compile(rf"\[cleared: .{{0,200}}? - archived as ({_ID})\]", re
 SUMMARY_LABEL = "[record of earlier turns"
 """A summary's text starts so."""
 
-_SUMMARY_HEAD = re.compile(rf"\[record of earlier turns(?: - archived as ({_ID}(?:, {_ID})*))?[\]:]")
+_SUMMARY_HEAD = re.compile(
+    rf"\[record of earlier turns(?: #(\d+)-#(\d+))?, for reference, not a request(?: - archived as ({_ID}(?:, {_ID})*))?\]"
+)
 
 
 def archive_id(dialect: str, messages: Sequence[str]) -> str:
@@ -95,6 +97,36 @@ def placeholder_id(text: str) -> str | None:
     return found.group(1) if found else None
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryHead:
+    """The first line of a summary: what it stands for."""
+
+    first: int | None = None
+    """Number of the first message it covers; messages are numbered from 0 over all compactions."""
+    last: int | None = None
+    ids: tuple[str, ...] = ()
+    """Archive ids of what it stands for, oldest first."""
+
+    def __str__(self) -> str:
+        numbers = f" #{self.first}-#{self.last}" if self.first is not None else ""
+        ids = f" - archived as {', '.join(self.ids)}" if self.ids else ""
+        return f"{SUMMARY_LABEL}{numbers}, for reference, not a request{ids}]"
+
+
+def summary_head(text: str) -> tuple[SummaryHead, str] | None:
+    """Take a summary's text apart into head and body; None for any other text."""
+    found = _SUMMARY_HEAD.match(text) if text.startswith(SUMMARY_LABEL) else None
+    if found is None:
+        return None
+    first, last, ids = found.groups()
+    head = SummaryHead(
+        None if first is None else int(first),
+        None if last is None else int(last),
+        tuple(ids.split(", ")) if ids else (),
+    )
+    return head, text[found.end() :].lstrip("\n")
+
+
 def is_summary(text: str) -> bool:
     """Tell whether a message's text is a summary that compaction made."""
     return text.startswith(SUMMARY_LABEL) and _SUMMARY_HEAD.match(text) is not None
@@ -102,8 +134,8 @@ def is_summary(text: str) -> bool:
 
 def summary_ids(text: str) -> tuple[str, ...]:
     """Give the archive ids that a summary's head names; empty for any other text."""
-    found = _SUMMARY_HEAD.match(text) if text.startswith(SUMMARY_LABEL) else None
-    return tuple(found.group(1).split(", ")) if found and found.group(1) else ()
+    found = summary_head(text)
+    return found[0].ids if found else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,23 +11,14 @@ Rules of the file:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+from wakeful.compaction.accept import RefusedCode
+from wakeful.compaction.archive import SummaryHead, summary_head
+from wakeful.compaction.ledger import extract, lay_out
 from wakeful.dialects.protocol import Count, Dialect
 from wakeful.needs import Flow
-
-RefusedCode: TypeAlias = Literal[
-    "nothing_to_digest",
-    "blank",
-    "acknowledgement",
-    "not_text",
-    "not_smaller",
-    "missing_identifiers",
-    "model_failed",
-    "breaker_open",
-    "too_large",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +33,12 @@ class DigestSource:
     archive_ids: tuple[str, ...] = ()
     """Ids under which they are archived; the summary names them."""
     position: int = 0
-    """Index of the first message in the history; sources in the ledger are told as ``#index``."""
+    """Index of the first message in the history; sources in the ledger are told as ``#number``."""
+    positions: Sequence[int] | None = None
+    """Index of each message when they are not neighbours; None: they are.
+
+    With an earlier summary that tells what it covers, numbering goes on from there: numbers count messages over all
+    compactions, whatever indexes the shortened history has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +57,15 @@ class Breaker:
     def allows(self, at: float) -> bool:
         """Whether the summariser may be asked now."""
         return self.opened_at is None or at - self.opened_at >= self.cooldown
+
+    def failed(self, at: float) -> Breaker:
+        """Count a failure; the ``limit``-th in a row opens the breaker, and each further one opens it anew."""
+        failures = self.failures + 1
+        return replace(self, failures=failures, opened_at=at if failures >= self.limit else self.opened_at)
+
+    def succeeded(self) -> Breaker:
+        """Close it."""
+        return replace(self, failures=0, opened_at=None) if self.failures else self
 
     @property
     def state(self) -> Literal["closed", "open"]:
@@ -128,5 +133,65 @@ def digest(
     False: no need is yielded, the ledger is the digest. ``instructions``: what a manual compaction should dwell on.
     Never raises for a model's failure.
     """
-    raise NotImplementedError("the digest is being written")
-    yield
+    if not source.messages and not previous:
+        return Refused(code="nothing_to_digest", breaker=limits.breaker)
+    head, folded, numbers = _frame(source, previous)
+    failed: Refused | None = None
+    if summarizer:
+        from wakeful.compaction.summarizer import ask_summary
+
+        answer = yield from ask_summary(source, limits, head, folded, numbers, instructions)
+        if isinstance(answer, Digest) or not limits.fallback:
+            return answer
+        failed = answer
+    return _extractive(source, limits, head, folded, numbers, failed)
+
+
+def _frame(source: DigestSource, previous: str | None) -> tuple[SummaryHead, str, Sequence[int]]:
+    """Give the head of the summary to come, the earlier summary's body, and the number of each message."""
+    found = summary_head(previous) if previous else None
+    old, folded = found if found else (SummaryHead(), previous or "")
+    count = len(source.messages)
+    numbers = range(source.position, source.position + count) if source.positions is None else source.positions
+    if old.last is not None and count:
+        shift = old.last + 1 - numbers[0]
+        numbers = [number + shift for number in numbers]
+    first = old.first if old.first is not None else numbers[0] if count else None
+    last = numbers[-1] if count else old.last
+    ids = tuple(dict.fromkeys((*old.ids, *source.archive_ids)))[-MOST_IDS:]
+    return SummaryHead(first, last, ids), folded, numbers
+
+
+MOST_IDS = 4
+"""Archive ids that a summary names, newest last. Older records hold the older summary, which names those before it."""
+
+
+def _extractive(
+    source: DigestSource,
+    limits: DigestLimits,
+    head: SummaryHead,
+    folded: str,
+    numbers: Sequence[int],
+    failed: Refused | None,
+) -> Digest | Refused:
+    label = str(head)
+    room = limits.max_tokens - limits.count(label + "\n", "text")
+    asks, breaker = (failed.asks, failed.breaker) if failed else (0, limits.breaker)
+    if room < 8:
+        return Refused(code="too_large", detail="no room for a summary", asks=asks, breaker=breaker)
+    ledger = extract(source.dialect, source.messages, room=room * 4, numbers=numbers, folded=folded)
+    body = lay_out(ledger, room, limits.count)
+    if not body:
+        return Refused(code="blank", detail="nothing in it can be extracted", asks=asks, breaker=breaker)
+    text = f"{label}\n{body}"
+    tokens = limits.count(text, "text")
+    if tokens > source.tokens * (1 - limits.min_saving):
+        return Refused(code="not_smaller", asks=asks, breaker=breaker)
+    return Digest(
+        text=text,
+        tokens=tokens,
+        by="extractive",
+        fallback=failed.code if failed else None,
+        asks=asks,
+        breaker=breaker,
+    )
