@@ -56,10 +56,14 @@ def cycle(job: Run) -> Flow[ConsolidationReport]:
     token, state = yield from run(lease, GetState(job.scope, state_key(job.cadence)))
     if token is None:
         return ConsolidationReport(scope=job.scope.path, cadence=job.cadence, started_at=clock, status="busy")
+    release = ReleaseLease(scope=job.scope, owner=job.owner, token=token)
     try:
-        return (yield from _phases(job, clock, state or {}, token))
-    finally:
-        yield from run(ReleaseLease(scope=job.scope, owner=job.owner, token=token))
+        report = yield from _phases(job, clock, state or {}, token)
+    except Exception:
+        yield from run(release)
+        raise
+    yield from run(release)
+    return report
 
 
 def _phases(job: Run, clock: datetime, state: dict[str, Any], token: int | None) -> Flow[ConsolidationReport]:

@@ -12,7 +12,7 @@ NEGATIONS = frozenset(
     не нет никогда без ні ніколи""".split()
 )
 NEGATION_PARTS = tuple("不 没 無 ない ません 안 없".split())
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-ZÀ-ÖØ-ÞА-ЯІЇЄ][\w'’-]+")
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-ZÀ-ÖØ-ÞА-ЯІЇЄ][\w'’-]+", re.MULTILINE)
 
 
 def folded(text: str) -> str:

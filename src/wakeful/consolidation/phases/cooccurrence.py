@@ -1,6 +1,7 @@
 """Nodes asserted together are linked: each to the next few of its burst, so the work is linear in the nodes.
 
-A burst is a run of nodes of one session whose assertions follow each other within ``burst_seconds``. The weight falls
+Only pairs with a node that the last cycle has not seen are made, and none with what consolidation made itself. A burst is
+a run of nodes of one session whose assertions follow each other within ``burst_seconds``. The weight falls
 with the distance in the run: ``1 / (1 + distance)``. A node gets no further link once it has ``degree_limit``.
 """
 
@@ -38,8 +39,8 @@ def pairs(
 def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
     """Link what was asserted together within the window."""
     settings = cycle.settings
-    nodes = cycle.own(cycle.recent)
-    if len(nodes) < 2:
+    nodes = [node for node in cycle.own(cycle.recent) if node.source.by != "consolidation"]
+    if len(nodes) < 2 or not any(_fresh(cycle, node) for node in nodes):
         return Outcome(rows_read=len(nodes))
     ids = tuple(node.id for node in nodes)
     (known,) = yield from run(GetEdges(cycle.scope, ids, RELATION, limit_per_node=settings.degree_limit))
@@ -51,6 +52,8 @@ def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
     edges: list[MemoryEdge] = []
     for left, right, distance in pairs(nodes, seconds=settings.burst_seconds, neighbours=settings.neighbours):
         if (left.id, right.id) in linked or (right.id, left.id) in linked:
+            continue
+        if not _fresh(cycle, left) and not _fresh(cycle, right):
             continue
         if max(degree[left.id], degree[right.id]) >= settings.degree_limit:
             continue
@@ -71,6 +74,11 @@ def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
         changed=len(edges),
         rows_read=len(nodes) + len(known),
     )
+
+
+def _fresh(cycle: Cycle, node: MemoryNode) -> bool:
+    """Whether a node was asserted or edited after the last cycle looked."""
+    return cycle.first or node.updated_at > cycle.since
 
 
 COOCCURRENCE = Phase(

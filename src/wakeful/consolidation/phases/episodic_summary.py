@@ -114,7 +114,7 @@ def _digest(cycle: Cycle, source: str, texts: list[str]) -> Flow[tuple[str, str,
             pass
         else:
             usage = reply.usage or usage
-            if accepted(reply.text, source):
+            if accepted(reply.text, "\n".join(texts)):
                 return reply.text.strip(), "model", usage
     return extract(texts), "extractive", usage
 

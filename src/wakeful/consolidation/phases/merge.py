@@ -14,7 +14,7 @@ from typing import Any
 from wakeful.consolidation.phase import Cycle, Outcome, Phase
 from wakeful.consolidation.wording import folded, overlap, signature, words
 from wakeful.needs import Flow, run
-from wakeful.ops import Change, Log, SearchVector, UpdateNodes
+from wakeful.ops import Change, GetNodes, Log, SearchVector, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode
 
 NEAREST = 6
@@ -69,10 +69,11 @@ def _neighbours(
     for group in by_words.values():
         for copy in group[1:]:
             near[copy.id].append((group[0], None))
-    embedded = [node for node in recent if node.embedding is not None and node.embedding_model is not None]
     read = len(recent)
-    for at in range(0, len(embedded), 100):
-        part = embedded[at : at + 100]
+    for at in range(0, len(recent), 100):
+        ids = tuple(node.id for node in recent[at : at + 100])
+        (whole,) = yield from run(GetNodes(cycle.scope, ids, embeddings=True))
+        part = [node for node in whole if node.embedding is not None and node.embedding_model is not None]
         found = yield from run(
             *(
                 SearchVector(

@@ -1,0 +1,299 @@
+"""Each phase does what its first line says, once, and to rows of its own scope alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tending_world import ANA, NOW, memory
+
+from wakeful.consolidation.phases.entity_links import entity_id
+from wakeful.consolidation.phases.profile import profile_id
+from wakeful.needs import ChatReply
+from wakeful.ops import GetEdges, GetState, History, PutState, QueryNodes, Touch, Visibility
+from wakeful.records import MemoryScope, Source
+
+
+def alive(world, scope=ANA, **values):
+    query = QueryNodes(scope=scope, visibility=Visibility(at=world.now, **values), limit=None)
+    return {node.id for node in world.store.execute((query,))[0]}
+
+
+def edges(world, name, relation):
+    return world.store.execute((GetEdges(ANA, (name,), relation),))[0]
+
+
+def test_use_raises_importance_once_and_saturates(world):
+    world.put(memory("a"), memory("b"))
+    world.store.execute((Touch(ANA, ("a",), NOW - timedelta(minutes=5)),))
+    assert world.phase("strengthen").changed == 1
+    raised = world.get("a").importance
+    assert 5 < raised < 10
+    assert world.get("b").importance == 5
+    assert world.phase("strengthen").changed == 0
+    assert world.get("a").importance == raised
+    for _ in range(200):
+        world.store.execute((Touch(ANA, ("a",), NOW),))
+    world.now = NOW + timedelta(hours=1)
+    world.tend(at=world.now)
+    assert raised < world.get("a").importance <= 10
+
+
+def test_what_was_asserted_together_is_linked_and_the_degree_is_capped(world):
+    world.put(
+        *(memory(f"n{i}", hours=1 + i / 3600, session="s") for i in range(40)), memory("alone", hours=9, session="s")
+    )
+    assert world.phase("cooccurrence").changed > 0
+    assert edges(world, "alone", "CO_OCCURS") == ()
+    degrees = [len(edges(world, f"n{i}", "CO_OCCURS")) for i in range(40)]
+    assert max(degrees) <= 6
+    assert world.phase("cooccurrence").changed == 0
+
+
+def test_sessions_are_not_mixed(world):
+    world.put(memory("a", session="s1"), memory("b", session="s2"))
+    world.tend()
+    assert edges(world, "a", "CO_OCCURS") == ()
+
+
+def test_an_entity_becomes_a_node_when_two_episodes_name_it(world):
+    world.put(
+        memory("e1", "we met Clara Jensen today", layer="episodic"),
+        memory("e2", "then Clara Jensen left", layer="episodic"),
+        memory("e3", "nobody saw Peter Onceler", layer="episodic"),
+    )
+    world.tend()
+    key = entity_id(ANA, "Clara Jensen")
+    assert world.get(key).content == "Clara Jensen"
+    assert {edge.source_id for edge in edges(world, key, "MENTIONS")} == {"e1", "e2"}
+    assert entity_id(ANA, "Peter Onceler") not in alive(world)
+    assert world.phase("entity_links").changed == 0
+
+
+def test_pending_pairs_become_edges_and_are_used_up(world):
+    world.put(memory("a"), memory("b"))
+    world.store.execute((PutState(ANA, "pending_edges", [["a", "b", 3], ["a", "gone", 1]]),))
+    assert world.phase("pending_edges").changed == 1
+    (edge,) = edges(world, "a", "RELATED_TO")
+    assert edge.weight == pytest.approx(1 - 0.8**3)
+    assert world.store.execute((GetState(ANA, "pending_edges"),))[0] is None
+
+
+def city(name, value, hours, **values):
+    properties = {"subject": "Ana", "attribute": "city", "value": value, "exclusive": True}
+    return memory(name, f"Ana lives in {value}", hours=hours, properties=properties, **values)
+
+
+def test_the_later_fact_is_current_whatever_arrived_first(world):
+    world.put(city("rome", "Rome", 1), city("oslo", "Oslo", 20), memory("other", "Bo lives in Bergen"))
+    assert world.phase("supersede").changed == 1
+    old = world.get("oslo")
+    assert old.superseded_by == "rome"
+    assert old.valid_until == world.get("rome").asserted_at
+    assert alive(world) >= {"rome", "other"}
+    assert "oslo" not in alive(world)
+    actions = [change.action for change in world.store.execute((History(ANA, "oslo"),))[0]]
+    assert "supersede" in actions
+    assert world.phase("supersede").changed == 0
+
+
+def test_only_the_same_subject_and_attribute_can_retire_each_other(world):
+    world.put(
+        *(
+            city(
+                f"c{i}",
+                f"City{i}",
+                i + 1,
+            )
+            for i in range(1)
+        )
+    )
+    world.put(*(
+        memory(f"u{i}", f"fact {i}", properties={"subject": f"S{i}", "attribute": "city", "value": i, "exclusive": True})
+        for i in range(50)
+    ))  # fmt: skip
+    assert world.phase("supersede").changed == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "merges"),
+    [
+        ("Ana likes tea.", "ana likes TEA", True),
+        ("Caf\u00e9 at noon", "Cafe\u0301 at noon", True),
+        ("meeting at 3 pm", "meeting at 3:30 pm", False),
+        ("Ana likes fish", "Ana does not like fish", False),
+        ("uses version 1.2", "uses version 1.20", False),
+        ("the trip of 2024 was good", "the trip of 2026 was good", False),
+        ("we met Clara there", "we met Peter there", False),
+    ],
+)
+def test_duplicates_merge_and_numbers_negations_dates_and_names_keep_facts_apart(world, left, right, merges):
+    world.put(memory("old", left, hours=2), memory("new", right, hours=1))
+    assert (world.phase("merge").changed > 0) is merges
+    assert alive(world) == ({"old"} if merges else {"old", "new"})
+    if merges:
+        assert world.get("new").superseded_by == "old"
+        assert "new" in world.get("old").source.entries
+    assert world.phase("merge").changed == 0
+
+
+def test_merging_is_by_star_and_counts_are_added_up(world):
+    world.put(*(memory(f"d{i}", "Ana likes tea" + "!" * i, hours=9 - i, access_count=i) for i in range(5)))
+    world.tend()
+    assert alive(world) == {"d0"}
+    assert {world.get(f"d{i}").superseded_by for i in range(1, 5)} == {"d0"}
+    assert world.get("d0").access_count == 10
+
+
+def test_idle_nodes_fade_a_step_at_each_threshold_and_no_clock_fades_twice(world):
+    world.put(
+        memory("idle", hours=24 * 31), memory("fresh", hours=24 * 5), memory("pinned", hours=24 * 31, pinned=True),
+        memory("me", label="identity", hours=24 * 31),
+    )  # fmt: skip
+    before = world.get("idle")
+    assert world.phase("decay").changed == 1
+    after = world.get("idle")
+    assert after.importance == pytest.approx(1 + (before.importance - 1) * 0.8)
+    assert (after.updated_at, after.accessed_at) == (before.updated_at, before.accessed_at)
+    assert world.phase("decay").changed == 0
+    world.now = NOW + timedelta(days=1)
+    assert world.phase("decay", at=world.now).changed == 0
+    world.now = NOW + timedelta(days=30)
+    assert world.phase("decay", at=world.now).changed == 2
+    assert world.get("idle").importance < after.importance
+
+
+def test_expired_nodes_are_retired_and_working_memory_is_deleted(world):
+    gone = NOW - timedelta(minutes=1)
+    world.put(
+        memory("fact", expires_at=gone), memory("scratch", layer="working", expires_at=gone),
+        memory("later", expires_at=NOW + timedelta(hours=1)),
+    )  # fmt: skip
+    assert world.phase("expire").changed == 2
+    assert world.get("fact").status == "retracted"
+    assert alive(world, statuses=("active", "draft", "retracted"), superseded=True, expired=True) == {"fact", "later"}
+    assert world.phase("expire").changed == 0
+
+
+def old_session(count=10, name="talk"):
+    return [
+        memory(
+            f"{name}{i}",
+            f"Well, about order A-10{i}: it was a long and quiet day, and we talked at length about nothing new at all. "
+            "It was a long and quiet day, and we talked at length about nothing new at all, as we often do.",
+            hours=24 * 40 - i / 60,
+            layer="episodic",
+            session=name,
+        )
+        for i in range(count)
+    ]
+
+
+def test_an_old_session_is_digested_and_its_turns_point_to_the_digest(world):
+    world.put(*old_session())
+    report = world.phase("episodic_summary")
+    assert report.changed >= 0
+    sources = [world.get(f"talk{i}") for i in range(10)]
+    digests = {node.superseded_by for node in sources}
+    if None in digests:
+        assert all(node.status == "active" for node in sources)
+        assert "left as it is" in report.notes[0]
+        return
+    (digest,) = (world.get(key) for key in digests)
+    assert all(f"A-10{i}" in digest.content for i in range(10))
+    assert set(digest.source.entries) == {node.id for node in sources}
+    assert world.phase("episodic_summary").changed == 0
+
+
+def test_a_models_digest_stands_only_when_it_keeps_every_identifier(world):
+    world.put(*old_session())
+    codes = ", ".join(f"A-10{i}" for i in range(10))
+    world.reply = lambda ask: ChatReply(text=f"The user asked about orders {codes}.")
+    assert "(model)" in world.phase("episodic_summary", model=True).notes[0]
+    (key,) = {world.get(f"talk{i}").superseded_by for i in range(10)}
+    assert world.get(key).content == f"The user asked about orders {codes}."
+
+
+@pytest.mark.parametrize("text", ["", "ok", "The user asked about orders A-100."])
+def test_a_poor_digest_of_a_model_never_replaces_its_source(world, text):
+    world.put(*old_session())
+    world.reply = lambda ask: ChatReply(text=text)
+    world.tend(model=True)
+    for i in range(10):
+        node = world.get(f"talk{i}")
+        if node.superseded_by is not None:
+            assert all(f"A-10{j}" in world.get(node.superseded_by).content for j in range(10))
+
+
+def test_a_cluster_gets_a_parent_that_follows_its_members(world):
+    world.put(*(memory(f"e{i}", f"again Clara Jensen painted picture {i}", layer="episodic") for i in range(5)))
+    assert world.phase("meta_nodes").changed == 2
+    parents = {i for i in alive(world) if i.startswith("cl-")}
+    (parent,) = parents
+    assert "Clara Jensen" in world.get(parent).content
+    assert world.phase("meta_nodes").changed == 0
+    world.put(memory("e9", "and Clara Jensen painted more", layer="episodic", hours=0.5))
+    assert world.phase("meta_nodes").changed == 2
+    assert "6 notes" in world.get(parent).content
+
+
+def test_a_statement_said_in_several_sessions_becomes_a_fact(world):
+    said = [memory(f"e{i}", "I never eat any fish", layer="episodic", session=f"s{i % 2}") for i in range(3)]
+    world.put(*said, *(memory(f"q{i}", "do you hear me?", layer="episodic", session=f"s{i}") for i in range(3)))
+    report = world.phase("promote")
+    assert report.changed == 1
+    (fact,) = (node for node in alive(world) if node.startswith("fa-"))
+    assert set(world.get(fact).source.entries) == {"e0", "e1", "e2"}
+    assert world.phase("promote").changed == 0
+
+
+def test_a_successful_pattern_becomes_a_draft_and_low_trust_promotes_nothing(world):
+    def step(name, tool, session, minute, **values):
+        return memory(name, tool, layer="episodic", hours=2 - minute / 60, properties={"tool": tool, "ok": True},
+                      source=Source(session=session, **values))  # fmt: skip
+
+    for i in range(3):
+        world.put(step(f"a{i}", "lookup", f"s{i}", 1), step(f"b{i}", "refund", f"s{i}", 2))
+        world.put(step(f"c{i}", "x", f"t{i}", 1, trust="low"), step(f"d{i}", "y", f"t{i}", 2, trust="low"))
+    world.tend()
+    drafts = [world.get(i) for i in alive(world, statuses=("draft",))]
+    assert [(node.properties["tool"], node.properties["preconditions"]) for node in drafts] == [("refund", ["lookup"])]
+
+
+def test_the_profile_follows_corrected_preferences(world):
+    world.put(memory("p1", "Ana wants metric units", label="preference"))
+    assert world.phase("profile").changed == 1
+    key = profile_id(ANA)
+    assert world.get(key).content == "Ana wants metric units"
+    assert world.get(key).pinned
+    assert world.phase("profile").changed == 0
+    world.put(memory("p2", "Ana wants imperial units", label="preference", hours=0.5))
+    world.tend()
+    assert world.get(key).content.splitlines()[-1] == "Ana wants imperial units"
+
+
+def test_retired_rows_go_after_their_grace_and_history_stays(world):
+    long_ago, lately = NOW - timedelta(days=31), NOW - timedelta(days=29)
+    world.put(
+        memory("gone", status="retracted", superseded_at=long_ago), memory("kept", status="retracted", superseded_at=lately),
+        memory("old_fact", superseded_at=long_ago),
+    )  # fmt: skip
+    assert world.phase("prune").changed == 1
+    assert alive(world, statuses=("active", "retracted"), superseded=True) == {"kept", "old_fact"}
+
+
+def test_a_phase_never_changes_a_row_of_another_scope(world):
+    org, bo = MemoryScope.parse("org:acme"), MemoryScope.parse("org:acme/user:bo")
+    for scope, name in ((org, "o"), (bo, "b"), (ANA.child("session", "x"), "c")):
+        world.put(
+            *(memory(f"{name}{i}", "Ana likes tea", scope=scope, hours=24 * 31 * (i % 2) + i, session="s") for i in range(4)),
+            memory(f"{name}exp", scope=scope, expires_at=NOW - timedelta(hours=1)),
+        )  # fmt: skip
+    world.put(memory("mine", "Ana likes tea"))
+    before = {
+        i: world.get(i, scope) for scope, name in ((org, "o"), (bo, "b")) for i in [f"{name}{k}" for k in range(4)]
+    }
+    for cadence in ("quick_nap", "nightly", "deep_sleep"):
+        world.tend(cadence)
+    for name, node in before.items():
+        assert world.get(name, node.scope) == node
