@@ -26,6 +26,9 @@ from wakeful.errors import InputError
 
 MARK = "$wakeful"
 
+MARK_LANGCHAIN = "$wakeful-langchain"
+"""Key under which the LangChain dialect keeps LangChain's own form of a message."""
+
 TRUSTED = ("anthropic", "openai", "google")
 """Top packages whose classes ``loads`` may import. Data is never a reason to import anything else."""
 
