@@ -1,0 +1,272 @@
+"""An archive in one SQLite file, shared by many processes and threads.
+
+Rules of the file:
+
+- WAL with full synchronisation: what ``execute`` returned from is on disk, so a history may be shortened after it.
+- Search terms are made by the project's own analysis and written to the index as plain ASCII words, so the index's own
+  tokenizer decides nothing. The space is an indexed word too: a search never walks through other spaces' rows.
+- Deleted text is overwritten, and the log that held it is cut.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from wakeful.errors import ConfigError, SchemaError, StoreBusy, StoreError
+from wakeful.ids import content_id
+from wakeful.ops_archive import (
+    ArchiveCount,
+    ArchiveEntry,
+    ArchiveErase,
+    ArchiveFind,
+    ArchiveGet,
+    ArchiveHit,
+    ArchiveList,
+    ArchiveOp,
+    ArchivePut,
+    ArchiveRecord,
+    ArchiveRemove,
+    ArchiveStats,
+)
+from wakeful.stores.archive import rank, size_of
+from wakeful.stores.named_sql import named_sql
+from wakeful.terms import index_terms, query_terms
+
+SCHEMA = "1"
+"""Version of the file's tables."""
+
+BUSY_SECONDS = 10.0
+"""How long a writer waits for another one before ``StoreBusy``."""
+
+CANDIDATES = 64
+"""Records that a search ranks, found by exact text and by words each."""
+
+
+class SqliteArchive:
+    """An archive in a file. Opening one makes it when it is not there.
+
+    Raises ``SchemaError`` for a file that is no archive of this version, ``StoreBusy`` when it stays locked.
+    """
+
+    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = str(path)
+        self._sql = named_sql("archive.sql")
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        try:
+            self._db = sqlite3.connect(self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+            self._prepare(self._db)
+        except sqlite3.Error as error:
+            self.close()
+            raise _wrapped(error, self.path) from error
+        except SchemaError:
+            self.close()
+            raise
+
+    def execute(self, ops: Sequence[ArchiveOp]) -> tuple[Any, ...]:
+        """Run operations in one transaction, all or nothing."""
+        with self._lock:
+            db = self._db
+            if db is None:
+                raise StoreError(f"the archive {self.path} is closed")
+            writes = any(isinstance(op, ArchivePut | ArchiveRemove | ArchiveErase) for op in ops)
+            try:
+                db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                try:
+                    results = tuple(self._run(db, op) for op in ops)
+                    db.execute("COMMIT")
+                except BaseException:
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                    raise
+                if any(isinstance(op, ArchiveErase) for op in ops):
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except sqlite3.Error as error:
+                raise _wrapped(error, self.path) from error
+            return results
+
+    async def aexecute(self, ops: Sequence[ArchiveOp]) -> tuple[Any, ...]:
+        """Run operations in a thread."""
+        import asyncio
+
+        return await asyncio.to_thread(self.execute, ops)
+
+    def list(self, space: str = "") -> tuple[ArchiveEntry, ...]:
+        """List what a space holds, in the order it was put."""
+        (found,) = self.execute((ArchiveList(space),))
+        return found  # type: ignore[no-any-return]  # the documented result of the operation
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        held = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if held and "archive_meta" not in held and "archive_records" in held:
+            raise SchemaError(f"{self.path} is no archive of this version")
+        db.execute("PRAGMA journal_mode = WAL").fetchall()
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON").fetchall()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if "archive_meta" not in held:
+                for statement in self._sql["schema"].split(";\n"):
+                    db.execute(statement)
+                db.execute("INSERT OR IGNORE INTO archive_meta VALUES ('schema', ?)", (SCHEMA,))
+            found = db.execute("SELECT value FROM archive_meta WHERE key = 'schema'").fetchone()
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        if found is None or found[0] != SCHEMA:
+            raise SchemaError(
+                f"{self.path} is an archive of schema {found and found[0]!r}; this version reads {SCHEMA}"
+            )
+
+    def _run(self, db: sqlite3.Connection, op: ArchiveOp) -> Any:
+        match op:
+            case ArchivePut(space, records, at):
+                for record in records:
+                    self._insert(db, space, record, at)
+                return self._count(db, space)
+            case ArchiveGet(space, ids):
+                return tuple(self._get(db, space, ids))
+            case ArchiveFind(space, query, limit):
+                return self._find(db, space, query, limit)
+            case ArchiveList(space, limit):
+                rows = db.execute(self._sql["list"], {"space": space, "limit": -1 if limit is None else limit})
+                return tuple(_entry(space, row) for row in rows)
+            case ArchiveRemove(space, ids):
+                found = [row for id in ids for row in db.execute(self._sql["rows_of"], {"space": space, "id": id})]
+                return self._delete(db, found)
+            case ArchiveErase(space):
+                found = db.execute(self._sql["rows_within"], {"space": space}).fetchall()
+                count = self._delete(db, found)
+                db.execute("INSERT INTO archive_terms (archive_terms) VALUES ('optimize')")
+                return count
+            case ArchiveCount(space):
+                return self._count(db, space)
+        raise ConfigError(f"{type(op).__name__} is no archive operation")
+
+    def _insert(self, db: sqlite3.Connection, space: str, record: ArchiveRecord, at: datetime | None) -> None:
+        done = db.execute(
+            self._sql["insert"],
+            {
+                "space": space,
+                "id": record.id,
+                "dialect": record.dialect,
+                "position": record.position,
+                "messages": json.dumps(record.messages),
+                "entry_ids": json.dumps(record.entry_ids),
+                "what": _clean(record.what),
+                "tokens": record.tokens,
+                "text": _clean(record.text),
+                "count": len(record.messages),
+                "bytes": size_of(record),
+                "created_at": None if at is None else at.isoformat(),
+            },
+        )
+        if done.rowcount:
+            db.execute(self._sql["index"], _terms(done.lastrowid, space, _clean(record.text)))
+
+    def _delete(self, db: sqlite3.Connection, rows: Iterable[tuple[int, str, str]]) -> int:
+        count = 0
+        for number, space, text in rows:
+            db.execute(self._sql["unindex"], _terms(number, space, text))
+            db.execute(self._sql["delete"], {"number": number})
+            count += 1
+        return count
+
+    def _get(self, db: sqlite3.Connection, space: str, ids: Iterable[str]) -> Sequence[ArchiveRecord]:
+        found = []
+        for id in ids:
+            row = db.execute(self._sql["get"], {"space": space, "id": id}).fetchone()
+            if row is not None:
+                found.append(_record(row))
+        return found
+
+    def _find(self, db: sqlite3.Connection, space: str, query: str, limit: int) -> tuple[ArchiveHit, ...]:
+        wanted = _clean(query.strip())
+        if not wanted or limit < 1:
+            return ()
+        most = max(CANDIDATES, limit)
+        found = dict(db.execute(self._sql["exact"], {"space": space, "query": wanted, "limit": most}).fetchall())
+        words = query_terms(wanted)
+        if words:
+            match = f"space : {_space_term(space)} AND terms : ({' OR '.join(map(_word, words))})"
+            found |= dict(db.execute(self._sql["words"], {"space": space, "match": match, "limit": most}).fetchall())
+        return rank(self._get(db, space, [found[number] for number in sorted(found)]), wanted, limit)
+
+    def _count(self, db: sqlite3.Connection, space: str) -> ArchiveStats:
+        records, messages, size = db.execute(self._sql["count"], {"space": space}).fetchone()
+        return ArchiveStats(records=records, messages=messages, bytes=size)
+
+
+def _wrapped(error: sqlite3.Error, path: str) -> StoreError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return StoreBusy(f"the archive {path} is locked by another writer; nothing was changed. Try again")
+    if "not a database" in text or "malformed" in text:
+        return SchemaError(f"{path} is no archive: {text}")
+    return StoreError(f"the archive {path} failed: {text}; nothing was changed")
+
+
+def _clean(text: str) -> str:
+    """Give a text that SQLite can hold: lone surrogates and NUL characters are shown as escapes."""
+    if "\0" in text:
+        text = text.replace("\0", "\\0")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _word(term: str) -> str:
+    """Write a term as one ASCII word, whatever signs it holds."""
+    if term.isascii() and term.isalnum() and not term.startswith("zx"):
+        return f'"{term}"'
+    return f'"zx{term.encode("utf-8", "surrogatepass").hex()}"'
+
+
+def _space_term(space: str) -> str:
+    return "s" + content_id(space)
+
+
+def _terms(number: int | None, space: str, text: str) -> dict[str, Any]:
+    words = " ".join(_word(term)[1:-1] for term in dict.fromkeys(index_terms(text)))
+    return {"number": number, "space_term": _space_term(space), "terms": words}
+
+
+def _record(row: tuple[Any, ...]) -> ArchiveRecord:
+    id, dialect, position, messages, entry_ids, what, tokens, text = row
+    return ArchiveRecord(
+        id=id,
+        dialect=dialect,
+        position=position,
+        messages=tuple(json.loads(messages)),
+        entry_ids=tuple(json.loads(entry_ids)),
+        what=what,
+        tokens=tokens,
+        text=text,
+    )
+
+
+def _entry(space: str, row: tuple[Any, ...]) -> ArchiveEntry:
+    id, dialect, position, what, tokens, count, size, created = row
+    return ArchiveEntry(
+        id=id,
+        space=space,
+        dialect=dialect,
+        position=position,
+        count=count,
+        what=what,
+        tokens=tokens,
+        bytes=size,
+        created_at=None if created is None else datetime.fromisoformat(created),
+    )
