@@ -1,0 +1,102 @@
+"""Score candidates by words: BM25 among themselves, of a turn with its neighbours, of a session.
+
+The store's BM25 finds the candidates; here they are weighed against each other. A term's weight comes from how many of
+the candidates hold it: that is the term's worth for this query, and needs no figure of the store.
+
+Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, formula 3.15; the form
+of the idf that is never negative is Lucene's ``BM25Similarity``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from wakeful.terms import index_terms
+
+_TAIL = 80
+"""Characters at the end of a text where a question mark makes it a question."""
+_TIME_WORDS = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|since|just|weekends?|weeks?|months?|years?"
+    r"|this (?:morning|summer|autumn|fall|winter|spring)|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|january|february|march|april|may|june|july|august|september|october|november|december|(?:19|20)\d\d"
+    r"|gestern|heute|morgen|woche|monat|jahr|hier|demain|semaine|mois|année|ayer|mañana|semana|mes|año)\b"
+    r"|[昨今明前去]天|[昨今明]日|[上下]周|[上下]个?月|[去今明]年|先週|来週|先月|来月|\d+[年月日]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bag:
+    """What ranking needs to know of a text."""
+
+    terms: Mapping[str, int]
+    length: int
+    """Terms, repetitions counted; at least 1."""
+    asks: bool
+    """It ends in a question."""
+    tells_time: bool
+    """It holds words of time."""
+
+
+@lru_cache(maxsize=16384)
+def bag_of(label: str, content: str) -> Bag:
+    """Analyse a text once; the same text is the same value."""
+    terms = index_terms(f"{label} {content}" if label else content)
+    tail = content[-_TAIL:]
+    return Bag(
+        Counter(terms),
+        len(terms) or 1,
+        "?" in tail or "？" in tail or "؟" in tail,
+        _TIME_WORDS.search(content) is not None,
+    )
+
+
+def weights(terms: Sequence[str], bags: Sequence[Bag]) -> list[float]:
+    """Weigh each query term by how few of the candidates hold it."""
+    total = len(bags)
+    out = []
+    for term in terms:
+        holding = sum(term in bag.terms for bag in bags)
+        out.append(math.log(1 + (total - holding + 0.5) / (holding + 0.5)))
+    return out
+
+
+def counts(terms: Sequence[str], bag: Bag) -> tuple[int, ...]:
+    """How often a text holds each query term."""
+    get = bag.terms.get
+    return tuple([get(term, 0) for term in terms])
+
+
+def bm25(
+    tallies: Sequence[Sequence[float]], lengths: Sequence[float], idf: Sequence[float], *, k1: float, b: float
+) -> list[float]:
+    """Score texts by their counts of the query's terms."""
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    out = []
+    for tally, length in zip(tallies, lengths, strict=True):
+        norm = k1 * (1 - b + b * length / mean)
+        out.append(sum(w * n * (k1 + 1) / (n + norm) for n, w in zip(tally, idf, strict=True) if n))
+    return out
+
+
+def saturated(tally: Sequence[float], idf: Sequence[float], saturation: float) -> float:
+    """Score a group of texts by its counts, without regard to length."""
+    return sum(w * n * (saturation + 1) / (n + saturation) for n, w in zip(tally, idf, strict=True) if n)
+
+
+def coverage(tally: Sequence[float], idf: Sequence[float]) -> float:
+    """The share of the query's weight whose terms a text holds, 0 to 1."""
+    total = sum(idf)
+    return sum(w for n, w in zip(tally, idf, strict=True) if n) / total if total else 0.0
+
+
+def overlap(left: Bag, right: Bag) -> float:
+    """Share of terms in common (Jaccard index of the two sets), 0 to 1."""
+    a, b = left.terms.keys(), right.terms.keys()
+    union = len(a | b)
+    return len(a & b) / union if union else 1.0
