@@ -7,8 +7,7 @@ Responses API that point to it go with it (rule L3).
 
 Rules checked by ``validate``: L1 a ``RemoveMessage`` names an id; L2 a ``ToolMessage`` answers a call of the AI message
 before its block, every call once; L4 what stands before ``REMOVE_ALL_MESSAGES`` is no part of the state, and is not
-checked; with ``strict``, L5: system messages stand at the head only. L3 needs the history as it was:
-``binding.bound_problems``.
+checked; with ``strict``, L5: system messages stand at the head only.
 
 Source: https://reference.langchain.com/python/langchain_core/messages/, langgraph's ``add_messages``.
 """
