@@ -227,7 +227,9 @@ def _mixed_orphan() -> list[Step]:
         Results(stray),
         Assistant("I see."),
         *_chat(1, 20),
+        User("One more."),
         *_round(90),
+        Assistant("Done."),
         User("Go on."),
     ]
 
