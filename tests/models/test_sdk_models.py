@@ -28,7 +28,7 @@ from wakeful.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from wakeful.needs import CallDelta, ChatReply, ChatRequest, Done, TextDelta, ThinkingDelta, ToolSpec, Usage
 from wakeful.testing import Failure, ProviderServer, Say, call
 
-APIS = ("anthropic", "openai_chat")
+APIS = ("anthropic", "openai_chat", "openai_responses")
 THINKING = {"type": "enabled", "budget_tokens": 2_048}
 TOOLS = (ToolSpec("search", "Search the files.", {"properties": {"q": {"type": "string"}}, "required": ["q"]}),)
 
@@ -276,6 +276,15 @@ def test_a_refused_wish_is_left_out_and_shown(api, colour, wish):
             assert "JSON schema" in str(picky.requests[-1].body)
 
 
+def test_encrypted_reasoning_is_left_out_for_models_without_it():
+    with ProviderServer(lambda _: Failure.invalid("Encrypted content is not supported with this model.")) as picky:
+        picky.plan(Failure.invalid("Encrypted content is not supported with this model."), "ok")
+        with asked("openai_responses", "chat", picky) as ask:
+            assert ask(ChatRequest(prompt="Go.")).text == "ok"
+    assert "include" in picky.requests[0].body
+    assert "include" not in picky.requests[1].body
+
+
 @every_api
 def test_structured_output_is_asked_for_in_the_providers_own_way(server, api):
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -300,7 +309,7 @@ def test_anthropic_system_blocks_keep_their_cache_markers(server):
     assert server.requests[0].body["system"] == list(blocks)
 
 
-@pytest.mark.parametrize("api", ["openai_chat"])
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses"])
 def test_system_blocks_become_plain_text_where_the_format_has_no_markers(server, api):
     blocks = (
         {"type": "text", "text": "One.", "cache_control": {"type": "ephemeral"}},
@@ -343,12 +352,10 @@ def test_a_compatible_server_gets_the_old_name_of_the_output_limit(server):
         assert OpenAIChatModel("m", client=client)._limit_name() == "max_completion_tokens"
 
 
-@every_api
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses"])
 def test_arguments_that_are_no_json_object_are_marked_and_not_guessed(server, api):
     bad = call("c1", "search")
     bad = type(bad)(bad.id, bad.name, {}, invalid='{"q": "cut')
-    if api == "anthropic":
-        pytest.skip("this provider sends decoded arguments")
     server.plan(Say("", (bad, call("c2", "search", q="b"))))
     with asked(api, "stream", server) as ask:
         reply = ask(ChatRequest(prompt="Go.", tools=TOOLS))
