@@ -190,6 +190,17 @@ class AgentMemory:
             parent = entry.id
         return AgentMemory(tuple(placed), self.others)
 
+    def rebase(self, before: AgentMemory, after: AgentMemory) -> AgentMemory:
+        """Take over a change that was made from ``before`` to ``after`` while this memory went on from ``before``.
+
+        What was appended since stands behind the changed branch. When the active branch is no longer one that starts
+        with that of ``before``, the change is stale and this memory stays as it is.
+        """
+        length = len(before.active)
+        if len(self.active) < length or any(a.id != b.id for a, b in zip(self.active, before.active, strict=False)):
+            return self
+        return self.with_branch([*after.active, *self.active[length:]])
+
     def dump(self) -> dict[str, Any]:
         """Give the whole memory as plain data (messages as they are), with a format version."""
         branches: list[dict[str, Any]] = []

@@ -44,7 +44,7 @@ def _compact(messages: list[Any], policy: Policy, given: History) -> Flow[Compac
     try:
         history, repairs = repair(policy.dialect, given, policy.meter.count)
     except WakefulError as error:
-        return _unchanged(messages, policy, before, error=f"repair: {error}")
+        return unchanged(messages, policy, before, error=f"repair: {error}")
     start = policy.meter.unscaled(policy.budget.start)
     starts = policy.force or history.tokens > start or history.size > policy.budget.byte_start
     verdict: Verdict | None = None
@@ -56,19 +56,19 @@ def _compact(messages: list[Any], policy: Policy, given: History) -> Flow[Compac
         if verdict.goal is not None:
             draft.goal = verdict.goal
     if not starts and not repairs:
-        return _unchanged(messages, policy, before, reason=verdict.reason if verdict else "fits", verdict=verdict)
+        return unchanged(messages, policy, before, reason=verdict.reason if verdict else "fits", verdict=verdict)
     if draft is None:
         draft = Draft(policy, history, len(messages))
     if starts:
         failed = yield from RUN[policy.strategy](draft)
         if isinstance(failed, Failed):
-            return _unchanged(messages, policy, before, error=failed.reason, draft=draft, verdict=verdict)
+            return unchanged(messages, policy, before, error=failed.reason, draft=draft, verdict=verdict)
     result = _finish(messages, policy, draft, before, repairs, verdict)
     if result.meta.compacted and policy.archive and result.taken and not policy.dry_run:
         try:
             yield from _archive(policy, result)
         except WakefulError as error:
-            return _unchanged(messages, policy, before, error=f"archive: {error}", draft=draft, verdict=verdict)
+            return unchanged(messages, policy, before, error=f"archive: {error}", draft=draft, verdict=verdict)
     return result
 
 
@@ -82,7 +82,7 @@ def _finish(
 ) -> CompactionResult:
     moved = bool(draft.moves)
     if not moved and not repairs:
-        return _unchanged(messages, policy, before, reason="nothing_to_drop", draft=draft, verdict=verdict)
+        return unchanged(messages, policy, before, reason="nothing_to_drop", draft=draft, verdict=verdict)
     draft.strip_thinking()
     final = assemble(draft)
     if moved and final.history.tokens >= before[0] and final.history.size >= before[1] and not policy.dry_run:
@@ -91,10 +91,10 @@ def _finish(
             draft.strip_thinking()
             final, moved = assemble(draft), False
         else:
-            return _unchanged(messages, policy, before, reason="nothing_to_drop", draft=draft, verdict=verdict)
+            return unchanged(messages, policy, before, reason="nothing_to_drop", draft=draft, verdict=verdict)
     wrong = faults(policy.dialect, draft, final, len(messages), dry_run=policy.dry_run)
     if wrong:
-        return _unchanged(messages, policy, before, error=f"verify: {wrong[0]}", draft=draft, verdict=verdict)
+        return unchanged(messages, policy, before, error=f"verify: {wrong[0]}", draft=draft, verdict=verdict)
     return _changed(messages, policy, draft, final, before, (*repairs, *final.repairs), moved, verdict)
 
 
@@ -171,7 +171,7 @@ def _removed(draft: Draft) -> int:
     return total
 
 
-def _unchanged(
+def unchanged(
     messages: list[Any],
     policy: Policy,
     before: tuple[int, int],
@@ -181,6 +181,7 @@ def _unchanged(
     draft: Draft | None = None,
     verdict: Verdict | None = None,
 ) -> CompactionResult:
+    """Give the result of doing nothing. ``before``: tokens (as counted) and bytes of the messages."""
     meter, budget = policy.meter, policy.budget
     tokens = meter.scaled(before[0])
     over = before[0] > meter.unscaled(budget.room) or before[1] > budget.byte_room

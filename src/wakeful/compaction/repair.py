@@ -32,8 +32,10 @@ _ROLES = (0, 1, 2, 2, 1, 0)
 """Who speaks, by ``Kind``: 1 the user's side, 2 the model's, 0 nobody (never merged)."""
 
 
-def is_whole(dialect: Dialect, weights: Sequence[Weight], messages: Sequence[Any]) -> bool:
-    """Say whether nothing needs repair."""
+def is_whole(
+    dialect: Dialect, weights: Sequence[Weight], messages: Sequence[Any], *, before: Weight | None = None
+) -> bool:
+    """Say whether nothing needs repair. ``before``: the message before these, when they are the end of a history."""
     facts = dialect.facts
     items, together = facts.thinking == "items", facts.results_in_user
     waiting: tuple[str, ...] | list[str] = ()
@@ -58,9 +60,9 @@ def is_whole(dialect: Dialect, weights: Sequence[Weight], messages: Sequence[Any
         if calls:
             waiting = (*waiting, *calls)
             answering = False
-    if facts.starts_with_user and not _opens_with_user(weights):
+    if before is None and facts.starts_with_user and not _opens_with_user(weights):
         return False
-    return not facts.alternates or not _has_twins(weights)
+    return not facts.alternates or not _has_twins(weights if before is None else [before, *weights])
 
 
 def _results_first(dialect: Dialect, message: Any) -> bool:

@@ -109,3 +109,9 @@ def _spans(weights: Sequence[Weight], facts: Facts, alone: Collection[int]) -> l
         else:
             spans.append((start, i, False))
     return spans
+
+
+def last_start(weights: Sequence[Weight], facts: Facts) -> int:
+    """Give the index at which the last round starts; 0 when there is none."""
+    spans = _spans(weights, facts, ())
+    return spans[-1][0] if spans else 0

@@ -34,6 +34,7 @@ FACTS: dict[str, Facts] = {
         message_overhead=4,
         media_tokens=258,
         system_in_messages=False,
+        content_key="parts",
     ),
     "bedrock": Facts(
         alternates=True,

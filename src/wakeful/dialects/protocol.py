@@ -224,6 +224,8 @@ class Facts:
     """Tokens of an image or a document page when nothing better is known."""
     system_in_messages: bool = True
     """The system prompt may be a message of the list."""
+    content_key: str = "content"
+    """Field of a message that holds its content."""
 
 
 class Dialect(Protocol):
