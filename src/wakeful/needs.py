@@ -57,6 +57,9 @@ class ToolCall:
     id: str
     name: str
     arguments: Mapping[str, Any]
+    invalid: str | None = None
+    """The raw arguments when they are not a JSON object (``arguments`` is then empty). Such a call is answered with an
+    error and never run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ class ChatRequest:
     system: str | tuple[Mapping[str, Any], ...] | None = None
     """System text, or native system blocks with cache markers."""
     tools: tuple[ToolSpec, ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    """``none``: the tools are defined, as a history with calls demands, but none may be called."""
     max_tokens: int | None = None
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
@@ -88,7 +93,8 @@ class ChatReply:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     message: Any = None
-    """The assistant message native to the model's dialect (Responses: a tuple of items), ready to be appended."""
+    """The assistant message native to the model's dialect (Responses: a tuple of items), ready to be appended. None when
+    the model said nothing that could be sent back."""
     thinking: str = ""
     stop: Literal["end", "tools", "length", "refused", "other"] = "end"
     usage: Usage | None = None

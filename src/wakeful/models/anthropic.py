@@ -107,6 +107,8 @@ class AnthropicModel(SdkModel):
                 {"name": tool.name, "description": tool.description, "input_schema": _object(tool.parameters)}
                 for tool in request.tools
             ]
+            if request.tool_choice == "none":
+                params["tool_choice"] = {"type": "none"}
         thinking = self._thinking if request.thinking else THINKING_OFF
         if thinking is not None and "thinking" not in self.refused:
             params["thinking"] = dict(thinking)

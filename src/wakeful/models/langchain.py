@@ -133,7 +133,8 @@ class LangChainModel:
                         },
                     }
                     for tool in request.tools
-                ]
+                ],
+                **({"tool_choice": "none"} if request.tool_choice == "none" else {}),
             )
         options = self._options(request)
         return (runnable.bind(**options) if options else runnable), messages

@@ -120,6 +120,8 @@ class OpenAIChatModel(_OpenAIModel):
                 }
                 for tool in request.tools
             ]
+            if request.tool_choice == "none":
+                params["tool_choice"] = "none"
         wishes = {
             "temperature": request.temperature,
             "reasoning_effort": self._effort_of(request),
@@ -326,6 +328,8 @@ class OpenAIResponsesModel(_OpenAIModel):
                 }
                 for tool in request.tools
             ]
+            if request.tool_choice == "none":
+                params["tool_choice"] = "none"
         limit = request.max_tokens or self._max_tokens
         if limit is not None:
             params["max_output_tokens"] = limit

@@ -1,0 +1,121 @@
+"""Resolve what an agent was given into its parts, and refuse what can't work while nothing has run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from wakeful.compaction.meter import as_meter
+from wakeful.engine.agent_config import AgentConfig, make_compactor
+from wakeful.engine.compacting import NoCompaction, check_compactor, resolve_window
+from wakeful.engine.hooks import Hooks
+from wakeful.engine.parts import Parts
+from wakeful.engine.tools import make_tools
+from wakeful.errors import ConfigError
+from wakeful.models.chat import coerce_model
+from wakeful.records import MemoryScope
+
+
+def resolve_parts(
+    config: AgentConfig,
+    *,
+    model: Any,
+    tools: Sequence[Any],
+    system: str | None,
+    memory: Any,
+    scope: MemoryScope | str | None,
+    compactor: Any,
+    hooks: Any,
+    approve: Any,
+    context: Any,
+    catalog: Any,
+    meter: Any,
+) -> Parts:
+    """Give the parts of an agent. Raises ``ConfigError`` for what can't work."""
+    chat = coerce_model(model if model is not None else _named(config))
+    if catalog is None:
+        from wakeful.models.catalog import Catalog
+
+        catalog = Catalog.default()
+    if compactor is None:
+        compactor = make_compactor(config.compactor, "Agent") if config.compactor is not None else NoCompaction()
+    check_compactor(compactor, "Agent")
+    made = make_tools([*tools, *_offered(compactor)])
+    found = Hooks.of(hooks)
+    found = found.plus("before_tool", [policy.before_tool for policy in config.make_policies()])
+    where = _scope(scope if scope is not None else config.scope)
+    if approve is not None:
+        _check_approver(approve)
+    link = _memory(memory, where)
+    return Parts(
+        name=config.name,
+        model=chat,
+        catalog=catalog,
+        count=as_meter(meter, model=chat.name).count,
+        compactor=compactor,
+        window=resolve_window(compactor, chat.name, catalog, config.context_window, "Agent"),
+        system=system if system is not None else config.system,
+        tools=made,
+        specs=tuple(each.spec for each in made.values()),
+        hooks=found,
+        limits=config.limits(),
+        budget=config.budget,
+        approver=approve,
+        context=_context(context, link),
+        memory=link,
+        scope=where,
+        max_tokens=config.max_tokens,
+        temperature=config.temperature,
+        thinking=config.thinking,
+        model_timeout=config.model_timeout,
+        tool_timeout=config.tool_timeout,
+        parallel=config.parallel,
+    )
+
+
+def _named(config: AgentConfig) -> str:
+    if config.model is None:
+        raise ConfigError("Agent needs a model: Agent('anthropic/claude-sonnet-4-5'), a client, or a ChatModel")
+    return config.model
+
+
+def _offered(compactor: Any) -> Sequence[Any]:
+    """Tools that the compactor offers to the model, such as a look into what it took out."""
+    offer = getattr(compactor, "tools", None)
+    return tuple(offer()) if callable(offer) else ()
+
+
+def _scope(scope: MemoryScope | str | None) -> MemoryScope | None:
+    return MemoryScope.parse(scope) if isinstance(scope, str) else scope
+
+
+def _check_approver(approve: Any) -> None:
+    if not callable(approve):
+        raise ConfigError(f"approve is a function from calls to decisions, not {type(approve).__name__}")
+    try:
+        inspect.signature(approve).bind(())
+    except TypeError as error:
+        raise ConfigError(f"approve can't be called with one argument, the parked calls: {error}") from error
+
+
+def _memory(memory: Any, scope: MemoryScope | None) -> Any:
+    if memory is None:
+        return None
+    if scope is None:
+        raise ConfigError("Agent with a memory needs a scope: scope='org:acme/user:ana'")
+    if hasattr(memory, "episodes") and hasattr(memory, "dropped") and hasattr(memory, "nap"):
+        return memory
+    from wakeful.engine.turn_memory import MemoryLink
+
+    return MemoryLink(memory, scope)
+
+
+def _context(context: Any, link: Any) -> Any:
+    if context is None:
+        return link if hasattr(link, "provide") else None
+    if hasattr(context, "provide"):
+        return context
+    from wakeful.engine.turn_memory import AssembledProvider
+
+    return AssembledProvider(context)
