@@ -14,8 +14,8 @@ class Repair:
     """Something broken was made valid."""
 
     kind: str
-    """``orphan_result``, ``duplicate_result``, ``missing_result``, ``moved_result``, ``late_result``, ``merged`` or
-    ``opened``."""
+    """``orphan_result``, ``duplicate_result``, ``missing_result``, ``moved_result``, ``late_result``, ``merged``,
+    ``opened`` or ``lone_reasoning``."""
     index: int
     """Place of the message concerned; -1 for a message that was added."""
     reason: str

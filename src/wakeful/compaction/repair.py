@@ -1,6 +1,6 @@
 """Make a broken history valid before anything is planned, and say what was done.
 
-What is repaired: results without a call, calls without a result, results that stand elsewhere than right after their
+What is repaired: results without a call, reasoning items without the item that they belong to, calls without a result, results that stand elsewhere than right after their
 call, second results of one call, neighbours of one role where the format alternates, a history that does not open with
 a user where it must. A history that is whole is not touched; the check is one pass over the weights.
 
@@ -38,6 +38,8 @@ def is_whole(
     """Say whether nothing needs repair. ``before``: the message before these, when they are the end of a history."""
     facts = dialect.facts
     items, together = facts.thinking == "items", facts.results_in_user
+    if items and lone_reasoning(weights):
+        return False
     waiting: tuple[str, ...] | list[str] = ()
     answering = False
     for i, (kind, _, calls, results, _, _) in enumerate(weights):
@@ -63,6 +65,14 @@ def is_whole(
     if before is None and facts.starts_with_user and not _opens_with_user(weights):
         return False
     return not facts.alternates or not _has_twins(weights if before is None else [before, *weights])
+
+
+def lone_reasoning(weights: Sequence[Weight]) -> list[int]:
+    """Places of reasoning items that no item of the model follows (R3)."""
+    last = len(weights) - 1
+    return [
+        i for i, w in enumerate(weights) if w[5] & 1 and w[0] == 2 and (i == last or weights[i + 1][0] not in (2, 3))
+    ]
 
 
 def _results_first(dialect: Dialect, message: Any) -> bool:
@@ -262,8 +272,11 @@ class _Work:
         end = len(weights) - 1
         while end >= 0 and weights[end].kind == Kind.RESULTS:
             end -= 1
+        lone = set(lone_reasoning(weights)) if self.dialect.facts.thinking == "items" else set()
         for i, weight in enumerate(weights):
-            if not weight.results:
+            if i in lone:
+                self.repairs.append(Repair("lone_reasoning", i, "no item of the model follows this reasoning item"))
+            elif not weight.results:
                 self.out.append((messages[i], i))
             elif weight.kind == Kind.USER:
                 rest = self._only(i, keep_results=())

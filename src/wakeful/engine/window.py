@@ -75,6 +75,10 @@ class Window:
         self.compactions = 0
         """Compactions so far."""
         self._calls = 0
+        self._estimate: int = 0
+        """Tokens, as counted, of the request that the last ``fit`` made; 0 when that was learnt from."""
+        self._estimate_before: int = 0
+        """What it would have been without the compaction that the last ``fit`` made; 0 for none."""
         self.forget()
 
     # -- public -------------------------------------------------------------------------------------------------
@@ -117,8 +121,7 @@ class Window:
         found = read_usage(usage)
         if self.budget is not None:
             self.budget = self.budget.spent(found)
-        estimate: int = self._estimate
-        before: int = self._estimate_before
+        estimate, before = self._estimate, self._estimate_before
         self._estimate = 0
         if found is None or not estimate:
             return
