@@ -1,7 +1,7 @@
 """A LangGraph node that keeps a graph's messages inside the model's window.
 
 ``create_context_window_node(config)`` gives an async node for a state with ``messages`` (reduced by ``add_messages``)
-and ``deps``. What it decides stands in ``wakeful.compaction.history_share``; here it is wired to the graph::
+and ``deps``, from the decisions of ``wakeful.compaction.history_share``::
 
     graph.add_node("context_window", create_context_window_node(CompactionConfig(max_history_share=0.4)))
 """
@@ -113,10 +113,8 @@ async def flush_memory(state: State) -> None:
     get = getattr(state.get("deps"), "get", None)
     flusher = get(MemoryFlusher) if callable(get) else None
     flush = getattr(flusher, "flush", None)
-    if callable(flush):
-        waiting = flush(state)
-        if hasattr(waiting, "__await__"):
-            await waiting
+    if callable(flush) and hasattr(waiting := flush(state), "__await__"):
+        await waiting
 
 
 async def _summarise(
@@ -124,6 +122,7 @@ async def _summarise(
 ) -> str:
     """Ask the summariser, with the start and the end of the call told to the hook and the callback manager."""
     from langchain_core.messages import HumanMessage
+    from langchain_core.runnables import Runnable
 
     deps = state["deps"]
     chosen = role_models.get("summary")
@@ -143,16 +142,16 @@ async def _summarise(
         start = LLMStartEvent(model=model, messages=prompt, run_id=run_id, node_name=NODE_NAME)
         await notify(manager.on_llm_start, start)
     started, clock = datetime.now(UTC), time.perf_counter()
-    text, usage = "", {}
-    failure: BaseException | None = None
+    text, usage, failure = "", {}, ""
     try:
-        response = await llm.ainvoke(prompt)
+        # A run with this tag stays out of the graph's own message stream, so no summary token reaches the user.
+        tagged = {"config": {"tags": ["nostream", NODE_NAME]}} if isinstance(llm, Runnable) else {}
+        response = await llm.ainvoke(prompt, **tagged)
         text, usage = text_of(response), dict(getattr(response, "usage_metadata", None) or {})
     except BaseException as error:
-        failure = error
+        failure = f"{type(error).__name__}: {error}"
         raise
     finally:
-        duration = (time.perf_counter() - clock) * 1_000
         await notify(hook.on_llm_end, model, text, usage, run_id)
         if manager is not None:
             end = LLMEndEvent(
@@ -160,10 +159,10 @@ async def _summarise(
                 text=text,
                 run_id=run_id,
                 node_name=NODE_NAME,
-                duration_ms=duration,
+                duration_ms=(time.perf_counter() - clock) * 1_000,
                 started_at_utc=started,
                 usage=usage,
-                error=None if failure is None else f"{type(failure).__name__}: {failure}",
+                error=failure or None,
             )
             await notify(manager.on_llm_end, end)
     return text

@@ -1,1 +1,11 @@
-"""models."""
+"""The only code that reaches a model: chat models, embedders, and the catalogue of what models hold and cost.
+
+| module | owns |
+|---|---|
+| ``chat`` | the ``ChatModel`` protocol, ``coerce_model``, functions as models |
+| ``anthropic``, ``openai``, ``langchain``, ``local`` | one kind of model each; its SDK is imported when first used |
+| ``sdk`` | what the adapters of provider SDKs share |
+| ``retry`` | what a provider's error means, and when to try again |
+| ``catalog`` | windows, output limits and prices |
+| ``embed`` | embedders |
+"""
