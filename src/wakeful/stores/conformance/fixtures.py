@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
 
 from wakeful.ops import Visibility
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope
@@ -18,6 +19,9 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = START + timedelta(days=365)
 MODEL = "test/model"
 EVERYTHING = Visibility(at=START, statuses=("active", "draft", "retracted"), superseded=True, expired=True)
+
+SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+"""Not asked by the properties: one store serves every example, and several classes inherit one promise."""
 
 Opener = Callable[..., Store]
 

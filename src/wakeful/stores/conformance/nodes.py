@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful import ops as op
@@ -19,6 +19,7 @@ from wakeful.stores.conformance.fixtures import (
     EVERYTHING,
     LATER,
     MODEL,
+    SHARED,
     START,
     Opener,
     hour,
@@ -111,7 +112,7 @@ class NodePromises:
         (bare,) = store.execute((op.GetNodes(ANA, ("whole",)),))[0]
         assert bare == replace(given_node, embedding=None)
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
     @given(text=st.one_of(st.text(max_size=60), st.sampled_from(HOSTILE)))
     def test_any_text_comes_back_as_it_was_or_is_refused(self, store: Store, text: str) -> None:
         clean = "\x00" not in text
@@ -121,7 +122,8 @@ class NodePromises:
             clean = False
         for field in ("label", "content", "id"):
             try:
-                written = replace(node(ANA, "n", "text"), **{field: text or "empty"})
+                values: dict[str, Any] = {field: text or "empty"}
+                written = replace(node(ANA, "n", "text"), **values)
                 store.execute((op.PutNodes(ANA, (written,)),))
             except MemoryContractError:
                 assert not clean
@@ -245,7 +247,10 @@ class NodePromises:
 
     def test_an_update_changes_the_named_fields_and_no_time_by_itself(self, store: Store) -> None:
         store.execute((op.PutNodes(ANA, (whole(),)),))
-        changes = {"whole": {"importance": 3, "status": "active", "superseded_at": None}, "missing": {"importance": 1}}
+        changes: dict[str, dict[str, Any]] = {
+            "whole": {"importance": 3, "status": "active", "superseded_at": None},
+            "missing": {"importance": 1},
+        }
         assert store.execute((op.UpdateNodes(scope=ANA, changes=changes),)) == (1,)
         expected = replace(whole(), importance=3, status="active", superseded_at=None, embedding=None)
         assert store.execute((op.GetNodes(ANA, ("whole",)),)) == ((expected,),)

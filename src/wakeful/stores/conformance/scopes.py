@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful import ops as op
@@ -21,6 +21,7 @@ from wakeful.stores.conformance.fixtures import (
     EVERYTHING,
     LATER,
     MODEL,
+    SHARED,
     START,
     edge,
     ids,
@@ -83,7 +84,7 @@ def found_names(path: str, result: Any) -> set[str]:
 class ScopePromises:
     """Visibility and ownership."""
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
     @given(paths=st.lists(_paths, min_size=2, max_size=4, unique_by=tuple))
     def test_every_read_path_gives_the_rows_of_the_scope_and_its_ancestors_and_no_others(
         self, store: Store, paths: list[list[str]]

@@ -6,13 +6,13 @@ import math
 import struct
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError
 from wakeful.records import MemoryScope
-from wakeful.stores.conformance.fixtures import ACME, ANA, BOB, LATER, MODEL, ids, node, now_visible, vector
+from wakeful.stores.conformance.fixtures import ACME, ANA, BOB, LATER, MODEL, SHARED, ids, node, now_visible, vector
 from wakeful.stores.protocol import Store
 from wakeful.terms import query_terms
 
@@ -157,7 +157,7 @@ class SearchPromises:
         with pytest.raises(MemoryContractError):
             store.execute((op.PutNodes(ANA, (broken,)),))
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=15, deadline=None, suppress_health_check=SHARED)
     @given(
         numbers=st.lists(st.integers(-3, 3), min_size=8, max_size=160),
         query=st.tuples(*[st.integers(-3, 3)] * 4).filter(any),

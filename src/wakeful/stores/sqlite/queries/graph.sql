@@ -1,0 +1,69 @@
+-- name: visible_row
+SELECT n.row FROM node AS n JOIN scope AS s ON s.id = n.scope
+WHERE n.id = :id AND s.path IN (SELECT value FROM json_each(:paths))
+
+-- name: same_edge
+SELECT {edge_columns}
+FROM edge AS e
+JOIN scope AS s ON s.id = e.scope
+JOIN node AS a ON a.row = e.source
+JOIN node AS b ON b.row = e.target
+WHERE e.source = :source AND e.relation = :relation AND e.target = :target AND e.scope = :scope
+
+-- name: put_edge
+INSERT INTO edge (
+    source, relation, target, scope, id, weight, provenance, evidence, properties,
+    asserted, updated, recorded, valid_from, valid_until, superseded, expires
+) VALUES (
+    :source, :relation, :target, :scope, :id, :weight, :provenance, :evidence, :properties,
+    :asserted, :updated, :recorded, :valid_from, :valid_until, :superseded, :expires
+)
+ON CONFLICT (source, relation, target, scope) DO UPDATE SET
+    weight = excluded.weight, provenance = excluded.provenance, evidence = excluded.evidence,
+    properties = excluded.properties, asserted = excluded.asserted, updated = excluded.updated,
+    valid_from = excluded.valid_from, valid_until = excluded.valid_until, superseded = excluded.superseded,
+    expires = excluded.expires
+
+-- name: edges_out
+SELECT {edge_columns}
+FROM edge AS e
+JOIN scope AS s ON s.id = e.scope
+JOIN node AS a ON a.row = e.source
+JOIN node AS b ON b.row = e.target
+WHERE e.source = :row
+    AND s.path IN (SELECT value FROM json_each(:paths))
+    AND (:relation IS NULL OR e.relation = :relation)
+    AND {fresh_edge}
+ORDER BY e.weight DESC, e.id
+LIMIT :limit
+
+-- name: edges_in
+SELECT {edge_columns}
+FROM edge AS e INDEXED BY edge_by_target
+JOIN scope AS s ON s.id = e.scope
+JOIN node AS a ON a.row = e.source
+JOIN node AS b ON b.row = e.target
+WHERE e.target = :row
+    AND s.path IN (SELECT value FROM json_each(:paths))
+    AND (:relation IS NULL OR e.relation = :relation)
+    AND {fresh_edge}
+ORDER BY e.weight DESC, e.id
+LIMIT :limit
+
+-- name: rows_of
+SELECT n.row FROM json_each(:ids) AS j
+JOIN node AS n ON n.id = j.value
+JOIN scope AS s ON s.id = n.scope
+WHERE s.path IN (SELECT value FROM json_each(:paths))
+
+-- name: subtree_edges
+SELECT {edge_columns}
+FROM edge AS e
+JOIN scope AS s ON s.id = e.scope
+JOIN node AS a ON a.row = e.source
+JOIN node AS b ON b.row = e.target
+WHERE e.scope IN (SELECT value FROM json_each(:scopes))
+ORDER BY s.path, e.id
+
+-- name: drop_edges
+DELETE FROM edge WHERE id IN (SELECT value FROM json_each(:ids)) AND scope = :scope

@@ -1,0 +1,186 @@
+"""Search by words and by meaning: in memory when numpy is there and the owner's rows fit, else in the file.
+
+Both ways end in ``get_rows``, which reads what was found through the one predicate of visibility.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from wakeful import ops as op
+from wakeful.stores import bm25
+from wakeful.stores.sqlite.rows import LAYER_NUMBER, STATUS_NUMBER, micros, visibility_parameters, whole
+from wakeful.stores.sqlite.transaction import SeenScope, Transaction, paths
+from wakeful.stores.vectors import cosines, unit
+
+ROW_BYTES = 400
+"""What a row takes in memory beside its vector, about."""
+CANDIDATES = 400
+"""Rows that the full-text index gives to be scored."""
+TIES = 64
+"""Rows read beyond the limit, so that equal scores can be put in id order."""
+BLOCK = 4096
+"""Rows of one step of a scan."""
+
+
+def search_text(tx: Transaction, each: op.SearchText) -> tuple[op.TextHit, ...]:
+    """Rows that hold any of the terms, best first."""
+    terms = tuple(dict.fromkeys(term for term in each.terms if _is_term(term)))
+    if not terms or each.limit < 1:
+        return ()
+    tx.mark()
+    seen = tx.seen_scopes(each.scope)
+    segments = _segments(tx, seen)
+    if segments is not None:
+        from wakeful.stores.sidecar import search_words
+
+        found = search_words(segments, terms, _wanted(each.visibility), each.limit)
+    else:
+        found = _match(tx, each, seen, terms) if seen else []
+    return _hits(tx, each, found)
+
+
+def _is_term(term: str) -> bool:
+    """Whether a text can be one term of the index: what holds a space or a quote never is."""
+    return bool(term) and not any(letter.isspace() or letter in "\"'\x00" for letter in term)
+
+
+def _match(
+    tx: Transaction, each: op.SearchText, seen: list[SeenScope], terms: tuple[str, ...]
+) -> list[tuple[int, float]]:
+    """Ask the full-text index for candidates, and score those by what the reader's own scopes hold.
+
+    The index ranks by counts over the whole file; what is given depends on rows that the reader sees alone.
+    """
+    owners = " OR ".join(f'"{scope.id}"' for scope in seen)
+    matches = [f's:({owners}) AND t:("{term}")' for term in terms]
+    words = " OR ".join(f'"{term}"' for term in terms)
+    parameters = {
+        **visibility_parameters(each.visibility),
+        "match": f"s:({owners}) AND t:({words})",
+        "limit": max(CANDIDATES, 4 * each.limit),
+    }
+    texts = [(row, Counter(text.split())) for row, text in tx.run("match_terms", parameters)]
+    rows = tx.one("count_visible", {"scopes": json.dumps([scope.id for scope in seen])})[0]
+    mean = sum(counts.total() for _, counts in texts) / len(texts) if texts else 0.0
+    scores = dict.fromkeys((row for row, _ in texts), 0.0)
+    for term, match in zip(terms, matches, strict=True):
+        weight = bm25.idf(rows, tx.one("count_matches", {"match": match})[0])
+        for row, counts in texts:
+            if counts[term]:
+                scores[row] += weight * bm25.saturation(counts[term], counts.total(), mean)
+    return sorted(scores.items(), key=lambda pair: -pair[1])[: 2 * each.limit + TIES]
+
+
+def search_vector(tx: Transaction, each: op.SearchVector) -> tuple[op.TextHit, ...]:
+    """Rows nearest to a vector, best first."""
+    query = unit(each.vector, "the query's vector")
+    if each.limit < 1:
+        return ()
+    tx.mark()
+    seen = tx.seen_scopes(each.scope)
+    space = tx.embedding()
+    segments = _segments(tx, seen) if space is not None and space.model == each.model else None
+    if segments is not None:
+        from wakeful.stores.sidecar import search_vectors
+
+        found = search_vectors(segments, query, _wanted(each.visibility), each.limit)
+    else:
+        found = _scan(tx, each, seen, query)
+    return _hits(tx, each, found)
+
+
+def _scan(tx: Transaction, each: op.SearchVector, seen: list[SeenScope], query: bytes) -> list[tuple[int, float]]:
+    """Compare every vector, block by block, keeping the best."""
+    best: list[tuple[float, str, int]] = []
+    for scope in seen:
+        parameters = {**visibility_parameters(each.visibility), "scope": scope.id, "model": each.model}
+        rows = tx.run("scan_vectors", parameters)
+        while block := rows.fetchmany(BLOCK):
+            same = [row for row in block if len(row[2]) * 2 == len(query)]
+            scores = cosines([whole(data) for _, _, data in same], query)
+            best += [(-score, id_, row) for (row, id_, _), score in zip(same, scores, strict=True)]
+            best = sorted(best)[: each.limit]
+    return [(row, -score) for score, _, row in best]
+
+
+def _hits(
+    tx: Transaction, each: op.SearchText | op.SearchVector, found: list[tuple[int, float]]
+) -> tuple[op.TextHit, ...]:
+    """Read the best rows through the predicate; equal scores in id order."""
+    scores = dict(found)
+    if not scores:
+        return ()
+    parameters = {
+        **visibility_parameters(each.visibility),
+        "rows": json.dumps(list(scores)),
+        "paths": paths(each.scope),
+    }
+    nodes = tx.numbered_nodes("get_rows", parameters)
+    hits = [op.TextHit(node, scores[row]) for row, node in nodes]
+    hits.sort(key=lambda hit: (-hit.score, hit.node.id))
+    return tuple(hits[: each.limit])
+
+
+def _wanted(visibility: op.Visibility) -> Any:
+    from wakeful.stores.sidecar import Wanted
+
+    layers = (
+        range(len(LAYER_NUMBER)) if visibility.layers is None else [LAYER_NUMBER[each] for each in visibility.layers]
+    )
+    statuses = [STATUS_NUMBER[each] for each in visibility.statuses]
+    at = micros(visibility.at)
+    assert at is not None
+    return Wanted(
+        kinds=frozenset(layer * 4 + status for layer in layers for status in statuses),
+        at=at,
+        as_of=micros(visibility.as_of),
+        superseded=visibility.superseded,
+        expired=visibility.expired,
+    )
+
+
+def _segments(tx: Transaction, seen: list[SeenScope]) -> list[Any] | None:
+    """The segments of these owners, complete; None when they can't be held."""
+    sidecar = tx.store.sidecar
+    if sidecar is None:
+        return None
+    space = tx.embedding()
+    model = "" if space is None else space.model
+    segments = []
+    for scope in seen:
+        segment = _segment(tx, scope, model, (space.dimensions if space is not None else 0) * 2)
+        if segment is None:
+            return None
+        segments.append(segment)
+    return segments
+
+
+def _segment(tx: Transaction, scope: SeenScope, model: str, vector_bytes: int) -> Any:
+    from wakeful.stores.sidecar import Segment
+
+    sidecar = tx.store.sidecar
+    assert sidecar is not None
+    segment = sidecar.get(scope.id)
+    if segment is not None and segment.change >= scope.change and segment.model == model:
+        return segment
+    if segment is None or segment.change < scope.gone or segment.model != model:
+        rows = tx.one("count_rows", {"scope": scope.id})[0]
+        if rows * (ROW_BYTES + vector_bytes) > sidecar.budget:
+            return None
+        segment = Segment(model)
+    with segment.lock:
+        if segment.change < scope.change:
+            revised: list[tuple[Any, ...]] = []
+            if segment.slots:
+                asked = {"scope": scope.id, "model": model, "change": segment.change, "until": segment.last_row}
+                revised = tx.run("load_revised", asked).fetchall()
+            asked = {"scope": scope.id, "model": model, "behind": segment.last_row}
+            added = tx.run("load_rows", asked).fetchall()
+            segment.replace(revised)
+            segment.add(added)
+            segment.change = scope.change
+    sidecar.put(scope.id, segment)
+    return segment
