@@ -95,9 +95,11 @@ class Anthropic:
             if type(content) is list:
                 for block in content:
                     kind = block.get("type") if type(block) is dict else getattr(block, "type", None)
+                    if type(kind) is not str:
+                        return 0.0
                     if kind in _OWN:
                         return 1.0
-                    if kind is None or kind in _FOREIGN:
+                    if kind in _FOREIGN:
                         return 0.0
                     if kind != "text" or "cache_control" in (block if type(block) is dict else ()):
                         sure = 0.9
@@ -185,7 +187,7 @@ class Anthropic:
         if not edits:
             return message
         content = field(message, "content")
-        views = _read(plain(message).get("content"))
+        views = self.read(message).blocks
         todo = by_block(edits, views)
         if not todo:
             return message

@@ -94,7 +94,7 @@ class Bedrock:
             return 0.0
         sure = 0.0
         for message in messages:
-            if type(message) is not dict or message.get("role") not in _KINDS or len(message) > 4:
+            if type(message) is not dict or message.get("role") not in ("user", "assistant") or len(message) > 4:
                 return 0.0
             content = message.get("content")
             if type(content) is not list:
@@ -163,6 +163,7 @@ class Bedrock:
         """Return the message with the edits made, or None when nothing but cache points is left of it."""
         if not edits:
             return message
+        _role(plain(message))
         content = _content(message)
         blocks = [_block(_block_dict(block)) for block in content]
         todo = by_block(edits, blocks)

@@ -83,7 +83,7 @@ class Gemini:
             role = field(message, "role")
             if field(message, "parts") is None or field(message, "content") is not None:
                 return 0.0
-            if role is not None and role not in _ROLES:
+            if role is not None and (type(role) is not str or role not in _ROLES):
                 return 0.0
         return 1.0 if len(messages) else 0.0
 
@@ -147,8 +147,9 @@ class Gemini:
         """Return the content with the edits made, or None when nothing is left of it."""
         if not edits:
             return message
+        _role(plain(message))
         parts = _parts(message)
-        blocks = _read([_part(part) for part in parts])
+        blocks = _read(parts)
         todo = by_block(edits, blocks)
         if not todo:
             return message

@@ -101,7 +101,7 @@ class OpenAIChat:
             if type(content) is list:
                 for part in content:
                     kind = field(part, "type")
-                    if kind not in _PARTS:
+                    if type(kind) is not str or kind not in _PARTS:
                         return 0.0
                     if kind != "text":
                         sure = 0.9
@@ -340,7 +340,7 @@ def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
         )
         return [(("content", -1), result)]
     slots: list[tuple[Path, Block]] = []
-    reasoning = _reasoning(message)
+    reasoning = _reasoning(message) if role == "assistant" else None
     if reasoning:
         slots.append(((reasoning, -1), Thinking(message[reasoning])))
     if isinstance(content, (list, tuple)):
@@ -350,6 +350,8 @@ def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
         slots += [(("content", -1), Text(content))] if content else []
     elif content is not None:
         slots.append((("content", -1), opaque(content, type(content).__name__)))
+    if role != "assistant":
+        return slots
     if type(message.get("refusal")) is str and message["refusal"]:
         slots.append((("refusal", -1), Text(message["refusal"])))
     if message.get("audio"):

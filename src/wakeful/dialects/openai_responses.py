@@ -84,6 +84,8 @@ class OpenAIResponses:
         sure = 0.3 if len(messages) else 0.0
         for message in messages:
             kind, content = field(message, "type"), field(message, "content")
+            if kind is not None and type(kind) is not str:
+                return 0.0
             if kind in CALLS or kind in OUTPUTS or kind in RUN_BY_PROVIDER or kind in OTHER or kind == "reasoning":
                 return 1.0
             if kind is not None and kind != "message":
@@ -98,7 +100,7 @@ class OpenAIResponses:
             if isinstance(content, list):
                 for part in content:
                     what = field(part, "type")
-                    if what not in _CONTENT:
+                    if type(what) is not str or what not in _CONTENT:
                         return 0.0
                     sure = 0.95
         return sure

@@ -96,6 +96,8 @@ def _unpack(value: Any) -> Any:
         return {key: _unpack(item) for key, item in value.items()}
     try:
         return _unwrap(kind, value)
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"this is no serialised message: a damaged {kind!r} in it") from error
 
