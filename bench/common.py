@@ -1,12 +1,13 @@
-"""What every benchmark shares: other people's transcripts as messages, and results written with where they came from.
+"""What every benchmark shares: other people's transcripts as messages, and results written with their origin.
 
-Data sets stand in a folder given with ``--data``; none of it is part of the project. Every transcript is a list of OpenAI
-Chat messages; ``as_dialect`` writes it in another format.
+Data sets stand in a folder given with ``--data``; none of it is part of the project. Every transcript is a list of
+OpenAI Chat messages.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -38,7 +39,7 @@ class Transcript:
 
 
 def load(data: Path, name: str) -> list[Transcript]:
-    """Load a data set: ``tau_bench``, ``tau2_bench``, ``swe_agent`` or ``locomo``. Transcripts without text are left out."""
+    """Load a data set: ``tau_bench``, ``tau2_bench``, ``swe_agent`` or ``locomo``; one without text is left out."""
     loaders = {"tau_bench": _tau, "tau2_bench": _tau2, "swe_agent": _swe, "locomo": _locomo}
     return [each for each in loaders[name](data / name) if any(_has_content(m) for m in each.messages)]
 
@@ -132,10 +133,8 @@ def text_of(messages: list[dict[str, Any]]) -> str:
         for call in message.get("tool_calls") or ():
             raw = call["function"]["arguments"]
             parts += [call["function"]["name"], raw]
-            try:
+            with contextlib.suppress(ValueError):
                 parts += leaves(json.loads(raw))
-            except ValueError:
-                pass
     return "\n".join(parts)
 
 

@@ -2,14 +2,32 @@
 
 The unit is the price of one uncached input token. A call over a history of ``h`` tokens whose first ``c`` tokens are
 cached costs ``c * read + (h - c) * write``.
+
+The model behind the decision. A call adds ``g`` tokens. Without a compaction the next ``n`` calls cost
+``read * (n*h + g*n*(n-1)/2) + write*g*n``. A compaction brings the history down to ``f`` tokens, of which the first ``p``
+keep their cache, and costs ``(write - read) * (f - p)`` once, and what its digest costs. After it the history grows
+again, and is compacted again when that pays: over ``n`` calls in ``j`` equal runs the reads cost
+``read * (n*f + g*n*(n/j - 1)/2)``, the compactions between them ``(j - 1)`` times their price. The best ``j`` is near
+``n / sqrt(2 * price / (read * g))``, bounded from below by what the room holds. To compact now is right when no later
+moment is cheaper. ``write*g*n`` is the same for all, and left out.
+
+Source: the square-root rule is that of the economic order quantity (F. W. Harris, "How many parts to make at once",
+1913), with the cache's rewrite as the cost of an order and the reads as the cost of holding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor, inf, sqrt
 
 from wakeful.pricing import Prices
+
+
+CAUTION = 0.25
+"""Share of the average growth that the room must hold for waiting to stay a choice. Growth is uneven: most calls add far
+less than the average, and a compaction made for fear of a large one may never have been needed. When the large one
+comes, the history is compacted then, at the same price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +51,8 @@ class Depth:
     """Tokens of the history afterwards."""
     kept_prefix: int
     """Tokens at the front that stay byte-identical (the cache survives up to here)."""
+    price: float = 0.0
+    """What making it costs beside the cache (a summariser's call), in uncached input tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +60,9 @@ class CostEstimate:
     """What a decision is expected to cost, in uncached input tokens, over the calls still expected."""
 
     wait: float
+    """Without a compaction now: the best of compacting at any later call, and of never."""
     compact: float
+    """With the best compaction now; infinite when there is none."""
     calls: float
     """Calls that were assumed."""
 
@@ -63,12 +85,67 @@ def decide(
     expected_calls: float | None,
     calls_so_far: int,
     shares: CacheShares,
-    digest_cost: float = 0.0,
 ) -> CostDecision:
     """Decide for ``trigger="cost"``.
 
-    ``tokens``: the history now; ``room``: what it may be at most; ``depths``: the ways to compact now, any order;
-    ``growth``: tokens that a call adds on average; ``expected_calls`` still to come, None when unknown (then as many
-    as there were so far, with a bound on the loss); ``digest_cost``: what making the digest costs.
+    ``tokens``: the history that the next call would send; ``room``: what it may be at most (above it, compacting is not a
+    choice); ``depths``: the ways to compact now, in any order; ``growth``: tokens that a call adds on average;
+    ``expected_calls``: still to come, the next one included, None when unknown: then as many as there were so far (what
+    has lasted long lasts longer), at least one.
     """
-    raise NotImplementedError("the cost planner is being written")
+    calls = max(1.0, float(calls_so_far) if expected_calls is None else expected_calls)
+    grows = max(growth, 0.0)
+    useful = [depth for depth in depths if depth.target < tokens]
+    best: Depth | None = None
+    now = inf
+    for depth in useful:
+        cost = _price(depth, shares) + _from(depth, calls, grows, room, shares)
+        if cost < now:
+            best, now = depth, cost
+    wait = inf if tokens > room else _waiting(tokens, room, useful, grows, calls, shares)
+    return CostDecision(
+        compact=best is not None and now < wait,
+        depth=best,
+        estimate=CostEstimate(wait=wait, compact=now, calls=calls),
+    )
+
+
+def _price(depth: Depth, shares: CacheShares) -> float:
+    """What one compaction costs: its target is written anew but for the kept prefix, and its digest is made."""
+    return max(0.0, shares.write - shares.read) * max(0, depth.target - depth.kept_prefix) + depth.price
+
+
+def _reads(size: float, calls: float, growth: float, shares: CacheShares) -> float:
+    """Reads of a history of ``size`` over so many calls, each adding ``growth`` after it was sent."""
+    return shares.read * calls * (size + growth * max(0.0, calls - 1) / 2)
+
+
+def _from(depth: Depth, calls: float, growth: float, room: int, shares: CacheShares) -> float:
+    """Cost of the calls to come, right after a compaction of this depth, with the best number of further ones."""
+    price = _price(depth, shares)
+    longest = inf if growth <= 0 else max(1.0, (room - depth.target) / growth)
+    least = max(1, ceil(calls / longest))
+    if growth <= 0 or shares.read <= 0:
+        return _reads(depth.target, calls, growth, shares) + (least - 1) * price
+    run = sqrt(max(1.0, 2 * price / (shares.read * growth)))
+    wanted = calls / run
+    cost = inf
+    for runs in {least, max(least, floor(wanted)), max(least, ceil(wanted))}:
+        if runs >= 1:
+            cost = min(cost, runs * _reads(depth.target, calls / runs, growth, shares) + (runs - 1) * price)
+    return cost
+
+
+def _waiting(
+    tokens: int, room: int, depths: Sequence[Depth], growth: float, calls: float, shares: CacheShares
+) -> float:
+    """Cheapest cost when at least one more call is made first: compact at a later one, or never."""
+    fits = inf if growth <= 0 else max(0.0, (room - tokens) / (growth * CAUTION))
+    cost = _reads(tokens, calls, growth, shares) if calls <= fits + 1 else inf
+    for depth in depths:
+        later = 1.0
+        while later <= min(fits + 1, calls - 1):
+            after = _price(depth, shares) + _from(depth, calls - later, growth, room, shares)
+            cost = min(cost, _reads(tokens, later, growth, shares) + after)
+            later *= 2
+    return cost
