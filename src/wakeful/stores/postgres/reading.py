@@ -1,0 +1,198 @@
+"""Reads: rows of the scope and its ancestors, filtered by the one predicate in the database, before any limit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wakeful import ops as op
+from wakeful.errors import NotFound
+from wakeful.records import MemoryEdge, MemoryNode, MemoryScope
+from wakeful.stores import rules
+from wakeful.stores.postgres import words
+from wakeful.stores.postgres.codec import COLUMNS, HalfVector, change_of, edge_of, node_of, scope_of, whole_node_of
+from wakeful.stores.postgres.steps import Steps, reader, run, shown
+from wakeful.stores.vectors import unit
+
+EXACT_ROWS = 20_000
+"""Rows of the scopes read, up to which all vectors are compared: exact, and a few milliseconds."""
+_FIRST_CANDIDATES = 100
+
+
+def get_nodes(each: op.GetNodes) -> Steps[tuple[MemoryNode, ...]]:
+    """Give nodes by id, in the order asked."""
+    names = ["get_whole_nodes" if each.embeddings else "get_nodes"]
+    values = {**reader(each.scope), "ids": list(each.ids)}
+    if each.visibility is not None:
+        names.append("and_visible")
+        values |= shown(each.visibility)
+    rows = yield from run(*names, **values)
+    make = whole_node_of if each.embeddings else node_of
+    found = {row[0]: make(row) for row in rows}
+    return tuple(found[node_id] for node_id in each.ids if node_id in found)
+
+
+def query_nodes(each: op.QueryNodes) -> Steps[tuple[MemoryNode, ...]]:
+    """Give nodes that match, ordered in the database."""
+    names = ["query_nodes"]
+    values: dict[str, Any] = {**reader(each.scope), **shown(each.visibility), "limit": each.limit}
+    if each.owned_only:
+        names.append("query_nodes.owned_only")
+    for name in (
+        *("updated_since", "session", "idle_since", "idle_before", "accessed_since", "expires_before"),
+        "superseded_before",
+    ):
+        if getattr(each, name) is not None:
+            names.append(f"query_nodes.{name}")
+            values[name] = getattr(each, name)
+    if each.label is not None:
+        names.append("query_nodes.label" if each.label else "query_nodes.no_label")
+        values["label"] = each.label
+    if each.properties:
+        names.append("query_nodes.properties")
+        values["properties"] = rules.check_properties(each.properties)
+    way = "down" if each.descending else "up"
+    if each.after is not None:
+        rules.check_after(each)
+        names.append(f"query_nodes.after_{way}")
+        values["after"] = each.after
+    names.append(f"query_nodes.{each.order}_{way}")
+    rows = yield from run(*names, **values)
+    return tuple(map(node_of, rows))
+
+
+def query_subtree(each: op.QuerySubtree) -> Steps[Any]:
+    """Give nodes of the scope and of all below it, in the order of writing."""
+    names = ["subtree"]
+    values: dict[str, Any] = {"path": each.scope.path, "limit": each.limit}
+    if each.after is not None:
+        mark = yield from run("subtree_mark", path=each.scope.path, after=each.after)
+        if not mark:
+            raise NotFound(f"no node {each.after!r} in {each.scope.path} to continue behind")
+        names.append("subtree.after")
+        values |= {"after_path": mark[0][0], "after_place": mark[0][1]}
+    if each.visibility is not None:
+        names.append("and_visible")
+        values |= shown(each.visibility)
+    for name in ("updated_since", "stale_for"):
+        if getattr(each, name) is not None:
+            names.append(f"subtree.{name}")
+            values[name] = getattr(each, name)
+    rows = yield from run(*names, "subtree.order", **values)
+    nodes = tuple(map(whole_node_of, rows))
+    if not each.edges:
+        return nodes
+    edges = yield from run("subtree_edges", path=each.scope.path)
+    return nodes, tuple(map(edge_of, edges))
+
+
+def get_edges(each: op.GetEdges) -> Steps[tuple[MemoryEdge, ...]]:
+    """Give the strongest edges at each node."""
+    rows = yield from run(
+        "get_edges",
+        **reader(each.scope),
+        ids=list(each.node_ids),
+        direction=each.direction,
+        relation=each.relation,
+        at=each.at,
+        limit=each.limit_per_node,
+    )
+    return tuple(map(edge_of, rows))
+
+
+def adjacent(each: op.Adjacent) -> Steps[tuple[tuple[str, int, MemoryNode], ...]]:
+    """Give what was said just before and after."""
+    values = {**reader(each.scope), **shown(each.visibility)}
+    rows = yield from run("adjacent", **values, ids=list(dict.fromkeys(each.ids)), distance=each.distance)
+    return tuple((row[0], row[1], node_of(row[2:])) for row in rows)
+
+
+def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
+    """Give the rows that the words find, best first."""
+    terms = list({words.term_key(term): None for term in each.terms})
+    if not terms or each.limit <= 0:
+        return ()
+    who = reader(each.scope)
+    sizes = yield from run("sizes", paths=who["paths"])
+    rows = yield from run("words", paths=who["paths"], terms=terms)
+    many = max(_FIRST_CANDIDATES, 4 * each.limit)
+    while True:
+        scored = words.score(sizes, rows, many)
+        end = scored.upto(many)
+        hits = yield from run(
+            "hits_by_doc",
+            **who,
+            **shown(each.visibility),
+            owners=scored.owners[:end],
+            docs=scored.docs[:end],
+            scores=scored.scores[:end],
+            limit=each.limit,
+        )
+        if len(hits) >= each.limit or end == len(scored.docs):
+            return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
+        many *= 16
+
+
+def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
+    """Give the rows nearest by cosine."""
+    query = HalfVector(unit(each.vector, "the query's vector"))
+    who = reader(each.scope)
+    ((held, everywhere, model, indexed),) = yield from run("vector_sizes", paths=who["paths"], model=each.model)
+    if model is None or not held or each.limit <= 0:
+        return ()
+    near = indexed and held > EXACT_ROWS and held * 20 > everywhere
+    values = {**who, **shown(each.visibility), "vector": query, "limit": each.limit}
+    many = min(max(_FIRST_CANDIDATES, 2 * each.limit), held)
+    while True:
+        hits = yield from run("nearest", **values, model=model, many=many)
+        if len(hits) >= each.limit or many >= held or near is None:
+            return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
+        many *= 16
+
+
+def get_history(each: op.History) -> Steps[tuple[op.Change, ...]]:
+    """Give every version of a node that the scope sees."""
+    who = reader(each.scope)
+    rows = yield from run("history", **who, id=each.id)
+    if not rows:
+        return ()
+    ((_, path, *_),) = yield from run("get_nodes", paths=who["paths"], ids=[each.id])
+    owner = scope_of(path)
+    return tuple(change_of(row, owner) for row in rows)
+
+
+def stats(each: op.Stats) -> Steps[dict[str, Any]]:
+    """Count what the scope owns and sees."""
+    who = reader(each.scope)
+    ((nodes, edges, history, embedded, superseded, visible),) = yield from run("stats", **who)
+    groups = yield from run("stats_groups", path=who["path"])
+    layers: dict[str, int] = {}
+    statuses: dict[str, int] = {}
+    for layer, status, count in groups:
+        layers[layer] = layers.get(layer, 0) + count
+        statuses[status] = statuses.get(status, 0) + count
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "history": history,
+        "embedded": embedded,
+        "superseded": superseded,
+        "visible": visible,
+        "layers": layers,
+        "statuses": statuses,
+    }
+
+
+def get_state(each: op.GetState) -> Steps[Any]:
+    """Give a value kept for the scope."""
+    rows = yield from run("get_state", path=each.scope.path, key=each.key)
+    return json.loads(rows[0][0]) if rows else None
+
+
+def list_scopes(each: op.ListScopes) -> Steps[tuple[MemoryScope, ...]]:
+    """Give the scopes that own nodes, in path order."""
+    if each.scope is None:
+        rows = yield from run("all_scopes", after=each.after, limit=each.limit)
+    else:
+        rows = yield from run("scopes_below", path=each.scope.path, after=each.after, limit=each.limit)
+    return tuple(MemoryScope.parse(path) for (path,) in rows)
