@@ -21,8 +21,8 @@ ANA = MemoryScope.parse("org:acme/user:ana")
 class World:
     """A store, a clock that stands still, and short ways to fill and to tend it."""
 
-    def __init__(self) -> None:
-        self.store: Any = InMemoryStore()
+    def __init__(self, store: Any = None) -> None:
+        self.store = store if store is not None else InMemoryStore()
         self.now = NOW
         self.asked: list[str] = []
         self.reply: Callable[[Ask], Any] | None = None

@@ -1,0 +1,108 @@
+"""Tend many scopes: in one process, or as a worker among many on a queue over PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wakeful.consolidation.cycle import state_key
+from wakeful.consolidation.report import ConsolidationReport
+from wakeful.consolidation.settings import TendingSettings
+from wakeful.engine.consolidate import PERIODS, check_cadence, consolidate_flow, due_scopes
+from wakeful.engine.drive import adrive, drive, utc_now
+from wakeful.errors import ConfigError, StoreBusy
+from wakeful.needs import Need, Run
+from wakeful.ops import GetState
+from wakeful.records import MemoryScope
+from wakeful.stores import Store, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Tender:
+    """Runs cycles over a store, without a model."""
+
+    store: Store
+    settings: TendingSettings | None = None
+
+    def tend(self, scope: MemoryScope, cadence: str, **values: Any) -> ConsolidationReport:
+        """Run one cycle. ``values``: ``at``, ``dry_run``."""
+        return drive(consolidate_flow(scope, cadence, settings=self.settings, **values), self._answer)
+
+    def tend_due(self, cadence: str, *, root: MemoryScope | None = None) -> Iterator[tuple[int, ConsolidationReport]]:
+        """Tend every scope that is due, one after another: (how many are left, report)."""
+        waiting = drive(due_scopes(cadence, root=root), self._answer)
+        for number, each in enumerate(waiting, 1):
+            yield len(waiting) - number, self.tend(each.scope, cadence)
+
+    async def atend_path(self, path: str, cadence: str) -> str:
+        """Run one cycle for a job, when it is still due. Raises ``StoreBusy`` while another worker has the scope."""
+        known = check_cadence(cadence)
+        scope = MemoryScope.parse(path)
+        (state,) = await self.store.aexecute((GetState(scope, state_key(known)),))
+        last = (state or {}).get("finished_at")
+        if last and (utc_now() - utc_now().fromisoformat(last)) < PERIODS[known]:
+            return "not due"
+        report = await adrive(consolidate_flow(scope, cadence, settings=self.settings), self._aanswer)
+        if report.status in ("busy", "stopped"):
+            raise StoreBusy(f"{path} is being tended by another worker")
+        return report.status
+
+    async def adue_paths(self, cadence: str) -> list[str]:
+        """Paths of the scopes that are due."""
+        return [each.scope.path for each in await adrive(due_scopes(cadence), self._aanswer)]
+
+    def _answer(self, need: Need) -> Any:
+        assert isinstance(need, Run)
+        return self.store.execute(need.ops)
+
+    async def _aanswer(self, need: Need) -> Any:
+        assert isinstance(need, Run)
+        return await self.store.aexecute(need.ops)
+
+
+def check_queue_url(url: str) -> None:
+    """Raise ``ConfigError`` for a store that workers on several machines can't share."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigError(f"workers share a PostgreSQL store; {url!r} is none. On one machine use wakeful nap --all")
+
+
+def run_worker(url: str, *, concurrency: int = 4, wait: bool = True, heartbeat_seconds: float = 10.0) -> dict[str, int]:
+    """Work on naps until stopped, or (``wait`` False) until none is left; returns the jobs by status."""
+    check_queue_url(url)
+
+    async def work() -> dict[str, int]:
+        from wakeful.stores.queue import NapQueue
+
+        store = open_store(url)
+        tender = Tender(store)
+        try:
+            async with NapQueue(url, tend=tender.atend_path, due=tender.adue_paths) as queue:
+                await queue.give_back_stalled()
+                await queue.work(concurrency=concurrency, wait=wait, heartbeat_seconds=heartbeat_seconds)
+                return await queue.counts()
+        finally:
+            await store.aclose()
+
+    return asyncio.run(work())
+
+
+def enqueue_due(url: str, cadence: str) -> tuple[int, dict[str, int]]:
+    """Give a job to the workers for every scope that is due: (how many, jobs by status)."""
+    check_queue_url(url)
+    check_cadence(cadence)
+
+    async def enqueue() -> tuple[int, dict[str, int]]:
+        from wakeful.stores.queue import NapQueue
+
+        store = open_store(url)
+        tender = Tender(store)
+        try:
+            async with NapQueue(url, tend=tender.atend_path, due=tender.adue_paths) as queue:
+                count = await queue.enqueue(await tender.adue_paths(cadence), cadence)
+                return count, await queue.counts()
+        finally:
+            await store.aclose()
+
+    return asyncio.run(enqueue())
