@@ -163,7 +163,7 @@ class OpenAIChatModel(_OpenAIModel):
         return read_completion(plain(raw))
 
     def _assembler(self) -> Assembler:
-        return _ChatAssembler()
+        return ChatAssembler()
 
 
 def read_completion(data: Mapping[str, Any]) -> ChatReply:
@@ -218,7 +218,9 @@ def read_chat_usage(data: Mapping[str, Any] | None) -> Usage | None:
     )
 
 
-class _ChatAssembler(Assembler):
+class ChatAssembler(Assembler):
+    """Puts a streamed chat completion together; chunks may be plain data."""
+
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._usage: dict[str, Any] | None = None
@@ -227,6 +229,7 @@ class _ChatAssembler(Assembler):
         self._finish: str | None = None
 
     def feed(self, event: Any) -> list[StreamPart]:
+        """Take one chunk."""
         data = plain(event)
         self._head.setdefault("model", data.get("model"))
         self._usage = data.get("usage") or self._usage
@@ -259,6 +262,7 @@ class _ChatAssembler(Assembler):
         )
 
     def finish(self) -> ChatReply:
+        """Give the whole reply. Raises ``TransportError`` when no chunk said why the answer stopped."""
         if self._finish is None:
             raise TransportError("the stream ended before the message did")
         message: dict[str, Any] = {key: "".join(pieces) for key, pieces in self._text.items()}

@@ -97,7 +97,7 @@ class SdkModel(ABC):
         """Ask, and await the reply in parts; the last one is ``Done``."""
         client = self._awaited_client()
         if client is None:
-            async for part in _in_thread(self.stream(request)):
+            async for part in in_thread(self.stream(request)):
                 yield part
             return
         raw = await _adrive(self._steps(request, stream=True), self._send(client))
@@ -156,7 +156,7 @@ class SdkModel(ABC):
             self._async_client = self._make_client(asynchronous=True)
         return self._async_client
 
-    def _needs_stream(self, request: ChatRequest) -> bool:  # noqa: ARG002
+    def _needs_stream(self, request: ChatRequest) -> bool:
         """Say whether the provider takes this request only as a stream."""
         return False
 
@@ -235,7 +235,7 @@ def _close(raw: Any) -> Any:
     return close() if close is not None else None
 
 
-async def _in_thread(parts: Iterator[StreamPart]) -> AsyncIterator[StreamPart]:
+async def in_thread(parts: Iterator[StreamPart]) -> AsyncIterator[StreamPart]:
     """Read a plain stream from a loop: each step runs in a thread."""
     import asyncio
 
