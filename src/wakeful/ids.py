@@ -11,12 +11,13 @@ import secrets
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
+_PAIRS = tuple(one + other for one in _ALPHABET for other in _ALPHABET)
+
+
 def _base32(value: int, length: int) -> str:
-    out = []
-    for _ in range(length):
-        value, digit = divmod(value, 32)
-        out.append(_ALPHABET[digit])
-    return "".join(reversed(out))
+    """Write a number in an even count of base-32 digits, two at a time."""
+    out = [_PAIRS[value >> shift & 1023] for shift in range(5 * length - 10, -1, -10)]
+    return "".join(out)
 
 
 def time_id(milliseconds: int, entropy: int | None = None) -> str:

@@ -156,6 +156,8 @@ def check_text(text: str, what: str) -> str:
     """Refuse text that no store can keep: a NUL character or a lone surrogate."""
     if "\x00" in text:
         raise MemoryContractError(f"{what} holds a NUL character, which no store can keep; remove it")
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -250,9 +252,8 @@ class MemoryNode:
     def __post_init__(self) -> None:
         for name in _TIMES:
             moment = getattr(self, name)
-            fixed = utc(moment, f"MemoryNode.{name}")
-            if fixed is not moment:
-                object.__setattr__(self, name, fixed)
+            if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
+                object.__setattr__(self, name, utc(moment, f"MemoryNode.{name}"))
         if not isinstance(self.scope, MemoryScope):
             raise MemoryContractError(f"a node's scope is a MemoryScope, not {self.scope!r}")
         if not isinstance(self.layer, MemoryLayer):
@@ -292,11 +293,10 @@ class MemoryNode:
         """
         moment = utc(at, "MemoryNode.new(at=)")
         assert moment is not None
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(values) - known)
+        unknown = sorted(values.keys() - _NODE_FIELDS)
         if unknown:
             raise MemoryContractError(
-                f"MemoryNode has no field {', '.join(unknown)}; known: {', '.join(sorted(known))}"
+                f"MemoryNode has no field {', '.join(unknown)}; known: {', '.join(sorted(_NODE_FIELDS))}"
             )
         values.setdefault("asserted_at", moment)
         values.setdefault("updated_at", moment)
@@ -304,7 +304,7 @@ class MemoryNode:
         return cls(
             id=node_id,
             scope=scope,
-            layer=MemoryLayer(layer) if layer in set(MemoryLayer) else layer,  # type: ignore[arg-type]  # refused in __post_init__
+            layer=layer,  # type: ignore[arg-type]  # made a MemoryLayer, or refused, in __post_init__
             label=label,
             content=content,
             **values,
@@ -339,6 +339,9 @@ class MemoryNode:
         if self.status != "active" or (self.expires_at is not None and self.expires_at <= moment):
             return False
         return self.holds_at(moment, as_of=as_of)
+
+
+_NODE_FIELDS = frozenset(item.name for item in fields(MemoryNode))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,12 @@ def settled(node: MemoryNode, until: datetime | None) -> MemoryNode:
 
 def prepare(node: MemoryNode, scope: MemoryScope, now: datetime) -> MemoryNode:
     """Check a node that is to be written, and stamp what the store stamps. Raises ``MemoryContractError``."""
+    node = check_node(node, scope)
+    return node if node.recorded_at is not None else replace(node, recorded_at=now)
+
+
+def check_node(node: MemoryNode, scope: MemoryScope) -> MemoryNode:
+    """Check a node that is to be written, and put a reminder's time in UTC. Raises ``MemoryContractError``."""
     if node.scope.levels != scope.levels:
         raise MemoryContractError(
             f"node {node.id!r} is owned by {node.scope.path}, not by {scope.path}; a scope writes only its own rows"
@@ -97,7 +103,7 @@ def prepare(node: MemoryNode, scope: MemoryScope, now: datetime) -> MemoryNode:
         reminder = reminder_of(node)
         if reminder is not None and reminder.due_at is not None:
             node = replace(node, properties={**node.properties, "due_at": reminder.due_at.isoformat()})
-    return node if node.recorded_at is not None else replace(node, recorded_at=now)
+    return node
 
 
 def prepare_edge(edge: MemoryEdge, scope: MemoryScope, now: datetime) -> MemoryEdge:
@@ -176,9 +182,7 @@ def in_ranges(node: MemoryNode, each: QueryNodes) -> bool:
     return (
         (each.idle_since is None or last_use(node) >= each.idle_since)
         and (each.idle_before is None or last_use(node) < each.idle_before)
-        and (
-            each.accessed_since is None or (node.accessed_at is not None and node.accessed_at >= each.accessed_since)
-        )
+        and (each.accessed_since is None or (node.accessed_at is not None and node.accessed_at >= each.accessed_since))
         and (each.expires_before is None or (node.expires_at is not None and node.expires_at <= each.expires_before))
         and (
             each.superseded_before is None

@@ -27,7 +27,7 @@ def put_nodes(tx: Transaction, each: op.PutNodes) -> int:
     fresh: dict[str, MemoryNode] = {}
     written = 0
     for given in each.nodes:
-        node = rules.prepare(given, each.scope, tx.now)
+        node = rules.check_node(given, each.scope)
         row, old = held.get(node.id, (0, None))
         if old is not None and old.scope.levels != each.scope.levels:
             raise MemoryContractError(f"the id {node.id!r} can't be used in {each.scope.path}; choose another")
@@ -65,10 +65,11 @@ def _insert(tx: Transaction, scope: int, nodes: Sequence[MemoryNode]) -> None:
         return
     first = tx.new_rows(len(nodes))
     texts = [terms_text(node) for node in nodes]
+    now = micros(tx.now)
     tx.run_many(
         "add_node",
         (
-            (row, node.id, scope, *node_columns(node, text))
+            (row, node.id, scope, *node_columns(node, text, now))
             for row, (node, text) in enumerate(zip(nodes, texts, strict=True), first)
         ),
     )

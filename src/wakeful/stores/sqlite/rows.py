@@ -81,8 +81,8 @@ def terms_text(node: MemoryNode) -> str:
     return " ".join(index_terms(f"{node.label}\n{node.content}" if node.label else node.content))
 
 
-def node_columns(node: MemoryNode, terms: str) -> tuple[Any, ...]:
-    """Columns of a node that may change, in the order of ``change_node``."""
+def node_columns(node: MemoryNode, terms: str, now: int | None = None) -> tuple[Any, ...]:
+    """Columns of a node that may change, in the order of ``change_node``; ``now`` stamps a node not recorded yet."""
     source = node.source
     asserted = micros(node.asserted_at)
     reminder = rules.reminder_of(node) if node.layer is MemoryLayer.PROSPECTIVE else None
@@ -102,7 +102,7 @@ def node_columns(node: MemoryNode, terms: str) -> tuple[Any, ...]:
         source.trust,
         asserted,
         asserted if node.updated_at is node.asserted_at else micros(node.updated_at),
-        micros(node.recorded_at),
+        now if node.recorded_at is None else micros(node.recorded_at),
         micros(node.accessed_at),
         micros(node.valid_from),
         micros(node.valid_until),
