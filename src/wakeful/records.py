@@ -382,9 +382,8 @@ class MemoryEdge:
             if name == "accessed_at":
                 continue
             moment = getattr(self, name)
-            fixed = utc(moment, f"MemoryEdge.{name}")
-            if fixed is not moment:
-                object.__setattr__(self, name, fixed)
+            if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
+                object.__setattr__(self, name, utc(moment, f"MemoryEdge.{name}"))
         if not 0 <= self.weight <= 1:
             raise MemoryContractError(f"an edge's weight is 0 to 1, not {self.weight!r}")
         if not self.relation or not self.source_id or not self.target_id or not self.id:
