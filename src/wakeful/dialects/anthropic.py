@@ -20,6 +20,7 @@ from wakeful.dialects.facts import FACTS
 from wakeful.dialects.native import (
     BLOCK_BYTES,
     CALL_OVERHEAD,
+    NOTICE_CHARS,
     OPAQUE_CHARS,
     WIRE_OVERHEAD,
     brief,
@@ -132,10 +133,13 @@ class Anthropic:
                 inner = block.get("content")
                 if type(inner) is str:
                     if inner:
-                        tokens += count(inner, "json" if inner[0] in "{[" else "text")
                         size += len(inner)
-                        if inner[0] == "{" and len(inner) < 4_000 and '"status"' in inner and provisional(inner):
-                            flags |= Flag.PROVISIONAL
+                        if inner[0] in "{[":
+                            tokens += count(inner, "json")
+                            if len(inner) <= NOTICE_CHARS and provisional(inner):
+                                flags |= Flag.PROVISIONAL
+                        else:
+                            tokens += count(inner, "text")
                 elif inner:
                     more, bulk, bits = _weigh_inner(inner, count)
                     tokens += more

@@ -20,7 +20,16 @@ from typing import Any, Literal
 
 from wakeful.dialects import serial
 from wakeful.dialects.facts import FACTS
-from wakeful.dialects.langchain_content import CALL_TYPES, block_id, content_block, is_reasoning, result_text
+from wakeful.dialects.langchain_content import (
+    CALL_TYPES,
+    GONE,
+    block_id,
+    content_block,
+    forget_ids,
+    raw_call,
+    result_text,
+    with_arguments,
+)
 from wakeful.dialects.native import (
     BLOCK_BYTES,
     CALL_OVERHEAD,
@@ -161,7 +170,7 @@ class LangChain:
         changes = _changes(message, slots, todo)
         bound = any(isinstance(edit, Remove) and isinstance(slots[i][1], Thinking) for i, edit in todo.items())
         if forgets(edits) or bound:
-            _forget_ids(message, changes)
+            forget_ids(message, changes)
         return message.model_copy(update=changes) if changes else message
 
     def note(self, text: str, *, role: Literal["user", "system"] = "user", id: str | None = None) -> Any:
@@ -328,9 +337,6 @@ def _changes(message: Any, slots: Sequence[tuple[Path, Block]], todo: dict[int, 
     return draft.done()
 
 
-_GONE: Any = object()
-
-
 class _Draft:
     """Changed fields of one message; the message itself is never touched."""
 
@@ -357,7 +363,7 @@ class _Draft:
         content = list(self.get("content"))
         part = content[place]
         if isinstance(edit, Remove):
-            content[place] = _GONE
+            content[place] = GONE
         elif isinstance(edit, SetText):
             content[place] = edit.text if isinstance(part, str) else {**part, "text": edit.text}
         elif isinstance(edit, SetMedia):
@@ -366,7 +372,7 @@ class _Draft:
             key = "output" if "output" in part and "content" not in part else "content"
             content[place] = {**part, key: edit.text}
         elif isinstance(edit, SetArguments):
-            content[place] = _with_arguments(part, edit.arguments)
+            content[place] = with_arguments(part, edit.arguments)
         self.set("content", content)
 
     def edit_call(self, where: str, place: int, block: Block, edit: Edit) -> None:
@@ -377,24 +383,24 @@ class _Draft:
         raw = json.dumps(arguments, ensure_ascii=False)
         calls = list(self.get(where))
         args: Any = arguments if where == "tool_calls" else raw
-        calls[place] = _GONE if gone else {**calls[place], "args": args}
+        calls[place] = GONE if gone else {**calls[place], "args": args}
         self.set(where, calls)
 
         def same(part: Any) -> bool:
             return _is_call(part) and bool(call_id) and block_id(part) == call_id
 
         if not isinstance(self.get("content"), str):
-            self._copies("content", same, lambda part: _GONE if gone else _with_arguments(part, arguments))
+            self._copies("content", same, lambda part: GONE if gone else with_arguments(part, arguments))
         if self.get("tool_call_chunks"):
             key = "tool_call_chunks"
-            self._copies(key, lambda c: c.get("id") == call_id, lambda c: _GONE if gone else {**c, "args": raw})
+            self._copies(key, lambda c: c.get("id") == call_id, lambda c: GONE if gone else {**c, "args": raw})
         extra = self.get("additional_kwargs") or {}
         if isinstance(extra.get("tool_calls"), list):
             copies = [
-                call if not isinstance(call, dict) or call.get("id") != call_id else _raw_call(call, raw, gone)
+                call if not isinstance(call, dict) or call.get("id") != call_id else raw_call(call, raw, gone)
                 for call in extra["tool_calls"]
             ]
-            self.set("additional_kwargs", {**extra, "tool_calls": [call for call in copies if call is not _GONE]})
+            self.set("additional_kwargs", {**extra, "tool_calls": [call for call in copies if call is not GONE]})
         elif isinstance(extra.get("function_call"), dict) and isinstance(block, ToolUse):
             legacy = extra["function_call"]
             if legacy.get("name") == block.name:
@@ -409,47 +415,8 @@ class _Draft:
     def done(self) -> dict[str, Any]:
         for key, value in self.fields.items():
             if isinstance(value, list):
-                self.fields[key] = [item for item in value if item is not _GONE]
+                self.fields[key] = [item for item in value if item is not GONE]
         return self.fields
-
-
-def _raw_call(call: dict[str, Any], raw: str, gone: bool) -> Any:
-    if gone:
-        return _GONE
-    return {**call, "function": {**(call.get("function") or {}), "arguments": raw}}
-
-
-def _with_arguments(part: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    raw = json.dumps(arguments, ensure_ascii=False)
-    changes: dict[str, Any] = {}
-    for key in ("input", "args", "arguments"):
-        if key in part:
-            changes[key] = raw if isinstance(part[key], str) else arguments
-    if "partial_json" in part:
-        changes["partial_json"] = raw
-    return {**part, **(changes or {"input": arguments})}
-
-
-def _forget_ids(message: Any, changes: dict[str, Any]) -> None:
-    """Take away the ids of the Responses API: an item that lost its reasoning is refused under its id."""
-    content = changes.get("content", message.content)
-    if isinstance(content, list):
-        kept = [
-            {k: v for k, v in part.items() if k != "id"} if isinstance(part, dict) and _has_item_id(part) else part
-            for part in content
-        ]
-        if kept != content:
-            changes["content"] = kept
-    extra = changes.get("additional_kwargs", message.additional_kwargs)
-    if "__openai_function_call_ids__" in extra:
-        changes["additional_kwargs"] = {k: v for k, v in extra.items() if k != "__openai_function_call_ids__"}
-    meta = message.response_metadata
-    if isinstance(meta.get("id"), str) and meta["id"].startswith("resp_"):
-        changes["response_metadata"] = {k: v for k, v in meta.items() if k != "id"}
-
-
-def _has_item_id(part: dict[str, Any]) -> bool:
-    return not is_reasoning(part) and isinstance(part.get("id"), str) and part["id"].startswith(("msg_", "fc_", "ctc_"))
 
 
 def _validate(messages: Sequence[Any], open_tail: bool, strict: bool) -> list[Problem]:

@@ -5,10 +5,14 @@ Source: ``langchain_core.messages.content`` and the content that langchain-anthr
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from wakeful.dialects.native import data_url, decoded, describe, media_kind, opaque, provisional, text_of
 from wakeful.dialects.protocol import Block, Media, Opaque, Text, Thinking, ToolResult, ToolUse
+
+GONE: Any = object()
+"""Stands for an element that is taken out of its list."""
 
 CALL_TYPES = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call", "tool_call_chunk"})
 """Blocks that stand for a client-side call."""
@@ -119,3 +123,44 @@ def _medium(part: dict[str, Any]) -> Media:
         str(kind), kind if kind in ("image", "audio", "video", "document") else "file"
     )
     return Media(media_kind(media_type, default), media_type, size)
+
+
+def raw_call(call: dict[str, Any], raw: str, gone: bool) -> Any:
+    """Give the provider's own form of a call with other arguments, or ``GONE``."""
+    if gone:
+        return GONE
+    return {**call, "function": {**(call.get("function") or {}), "arguments": raw}}
+
+
+def with_arguments(part: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Give a call's block with other arguments, in the field and form that it has."""
+    raw = json.dumps(arguments, ensure_ascii=False)
+    changes: dict[str, Any] = {}
+    for key in ("input", "args", "arguments"):
+        if key in part:
+            changes[key] = raw if isinstance(part[key], str) else arguments
+    if "partial_json" in part:
+        changes["partial_json"] = raw
+    return {**part, **(changes or {"input": arguments})}
+
+
+def forget_ids(message: Any, changes: dict[str, Any]) -> None:
+    """Take away the ids of the Responses API: an item that lost its reasoning is refused under its id."""
+    content = changes.get("content", message.content)
+    if isinstance(content, list):
+        kept = [
+            {k: v for k, v in part.items() if k != "id"} if isinstance(part, dict) and _has_item_id(part) else part
+            for part in content
+        ]
+        if kept != content:
+            changes["content"] = kept
+    extra = changes.get("additional_kwargs", message.additional_kwargs)
+    if "__openai_function_call_ids__" in extra:
+        changes["additional_kwargs"] = {k: v for k, v in extra.items() if k != "__openai_function_call_ids__"}
+    meta = message.response_metadata
+    if isinstance(meta.get("id"), str) and meta["id"].startswith("resp_"):
+        changes["response_metadata"] = {k: v for k, v in meta.items() if k != "id"}
+
+
+def _has_item_id(part: dict[str, Any]) -> bool:
+    return not is_reasoning(part) and isinstance(part.get("id"), str) and part["id"].startswith(("msg_", "fc_", "ctc_"))

@@ -48,8 +48,9 @@ BLOCK_BYTES = 64
 PROVISIONAL = frozenset({"pending", "in_progress", "in-progress", "running", "queued", "processing", "working"})
 """Values of a result's ``status`` which say that the work is not done."""
 
-_PROVISIONAL_CHARS = 4_000
-"""A result longer than this holds content, not a notice that work goes on."""
+NOTICE_CHARS, _STATUS_CHARS = 1_000, 300
+"""A result longer than the first holds content, not a notice that work goes on; a notice has its status near its head.
+Both bound what is searched: this is the inner loop."""
 
 _STATUS = re.compile(r'"status"\s*:\s*"([^"\\]{1,20})"')
 
@@ -175,7 +176,7 @@ def kind_of(text: str) -> TextKind:
 
 def provisional(text: str) -> bool:
     """Tell whether a result says that its work is not done: a short JSON object with such a ``status`` at its top."""
-    if text[:1] != "{" or len(text) > _PROVISIONAL_CHARS or '"status"' not in text:
+    if text[:1] != "{" or len(text) > NOTICE_CHARS or text.find('"status"', 0, _STATUS_CHARS) < 0:
         return False
     found = _STATUS.search(text)
     if found is None or found.group(1).lower() not in PROVISIONAL:

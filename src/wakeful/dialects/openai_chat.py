@@ -22,20 +22,26 @@ from wakeful.dialects.facts import FACTS
 from wakeful.dialects.native import (
     BLOCK_BYTES,
     CALL_OVERHEAD,
+    NOTICE_CHARS,
     OPAQUE_CHARS,
     WIRE_OVERHEAD,
     brief,
     by_block,
     changed,
-    data_url,
-    decoded,
-    describe,
     field,
-    media_kind,
     opaque,
     plain,
     provisional,
     text_of,
+)
+from wakeful.dialects.openai_chat_parts import (
+    LEGACY,
+    as_part,
+    call_block,
+    content_block,
+    legacy_block,
+    raw_arguments,
+    result_text,
 )
 from wakeful.dialects.protocol import (
     Block,
@@ -75,6 +81,8 @@ _KINDS = {
 _ROLES: dict[str, Role] = {"developer": "system", "function": "tool"}
 _REASONING = ("reasoning_content", "reasoning")
 _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "video_url"})
+_ASSISTANT, _CALLS, _RESULTS, _WAITS = Kind.ASSISTANT, Kind.CALLS, Kind.RESULTS, Flag.PROVISIONAL
+_NOTICE = WIRE_OVERHEAD + NOTICE_CHARS
 _new = tuple.__new__
 
 
@@ -119,21 +127,28 @@ class OpenAIChat:
         tokens, size, flags = _OVERHEAD, WIRE_OVERHEAD, 0
         if type(content) is str:
             if content:
-                tokens += count(content, "json" if content[0] in "{[" else "text")
                 size += len(content)
+                if content[0] in "{[":
+                    tokens += count(content, "json")
+                    if kind == _RESULTS and size <= _NOTICE and provisional(content):
+                        flags = _WAITS
+                else:
+                    tokens += count(content, "text")
         elif content:
             more, size, flags = _weigh_parts(content, count)
             tokens += more
-        if kind == Kind.RESULTS:
+            if kind == _RESULTS and provisional(result_text(content)[0]):
+                flags |= _WAITS
+        if kind == _ASSISTANT:
+            if len(message) == 2 and content is not None:
+                return _new(Weight, (kind, tokens, (), (), size, flags))
+            return _weigh_assistant(message, count, tokens, size, flags)
+        if kind == _RESULTS:
             call_id = message.get("tool_call_id")
             if type(call_id) is not str:
                 call_id = _result_id(message)
-            if type(content) is not str or (content[:1] == "{" and len(content) < 4_000 and '"status"' in content):
-                flags |= Flag.PROVISIONAL if provisional(_result_text(content)[0]) else 0
             return _new(Weight, (kind, tokens + CALL_OVERHEAD, (), (call_id,), size + BLOCK_BYTES, flags))
-        if kind != Kind.ASSISTANT or (len(message) == 2 and content is not None):
-            return _new(Weight, (kind, tokens, (), (), size, flags))
-        return _weigh_assistant(message, count, tokens, size, flags)
+        return _new(Weight, (kind, tokens, (), (), size, flags))
 
     def read(self, message: Any) -> View:
         """Read a message whole."""
@@ -165,8 +180,8 @@ class OpenAIChat:
 
     def answer(self, call_id: str, text: str, *, name: str = "", error: bool = True) -> Any:
         """Make a message that answers a call. The format has no error flag: the text says it."""
-        if call_id.startswith(_LEGACY):
-            return {"role": "function", "name": call_id[len(_LEGACY) :], "content": text}
+        if call_id.startswith(LEGACY):
+            return {"role": "function", "name": call_id[len(LEGACY) :], "content": text}
         return {"role": "tool", "tool_call_id": call_id, "content": text}
 
     def merge(self, messages: Sequence[Any]) -> Any:
@@ -218,9 +233,6 @@ class OpenAIChat:
 
 DIALECT = OpenAIChat()
 
-_LEGACY = "function:"
-"""A legacy function call has no id: it is paired by its name."""
-
 
 def _no_role(message: Any) -> InputError:
     role = message.get("role")
@@ -237,7 +249,7 @@ def _role(message: dict[str, Any]) -> str:
 def _result_id(message: dict[str, Any]) -> str:
     call_id = message.get("tool_call_id")
     if call_id is None and message.get("role") == "function":
-        return _LEGACY + text_of(message.get("name"))
+        return LEGACY + text_of(message.get("name"))
     return text_of(call_id)
 
 
@@ -251,7 +263,7 @@ def _weigh_parts(content: Any, count: Count) -> tuple[int, int, int]:
         size += BLOCK_BYTES
         text: Any = part.get("text") if type(part) is dict else None
         if type(text) is not str:
-            block: Block = Text(part) if type(part) is str else _content_block(_part(part))
+            block: Block = Text(part) if type(part) is str else content_block(as_part(part))
             if isinstance(block, Media):
                 tokens += _FACTS.media_tokens
                 size += block.bytes
@@ -272,22 +284,23 @@ def _weigh_assistant(message: dict[str, Any], count: Count, tokens: int, size: i
             uses = ()
         size += BLOCK_BYTES * len(uses)
         for use in uses:
-            function = use.get("function") if type(use) is dict else None
-            arguments = function.get("arguments") if type(function) is dict else None
-            call_id = use.get("id") if arguments is not None else None
+            try:
+                call_id, arguments = use["id"], use["function"]["arguments"]
+            except (KeyError, TypeError):
+                call_id = arguments = None
             if type(arguments) is not str or type(call_id) is not str:
-                call_id, arguments = text_of(field(use, "id")), _raw_arguments(use)
+                call_id, arguments = text_of(field(use, "id")), raw_arguments(use)
             tokens += CALL_OVERHEAD + (count(arguments, "json") if arguments else 0)
             size += len(arguments)
             calls += (call_id,)
-    for key in message:
-        if key not in _PLAIN:
+    if not message.keys() <= _PLAIN:
+        for key in message.keys() - _PLAIN:
             more, bulk, bits, extra = _weigh_extra(message, key, count)
             tokens += more
             size += bulk
             flags |= bits
             calls += extra
-    return _new(Weight, (Kind.CALLS if calls else Kind.ASSISTANT, tokens, calls, (), size, flags))
+    return _new(Weight, (_CALLS if calls else _ASSISTANT, tokens, calls, (), size, flags))
 
 
 _PLAIN = frozenset({"role", "content", "tool_calls", "name", "annotations"})
@@ -307,7 +320,7 @@ def _weigh_extra(message: dict[str, Any], key: str, count: Count) -> tuple[int, 
     if key == "function_call":
         arguments = text_of(field(value, "arguments"))
         tokens = CALL_OVERHEAD + (count(arguments, "json") if arguments else 0)
-        return tokens, BLOCK_BYTES + len(arguments), 0, (_legacy_block(value).id,)
+        return tokens, BLOCK_BYTES + len(arguments), 0, (legacy_block(value).id,)
     if key == "reasoning_details":
         size = len(text_of(value))
         return 0 if _reasoning(message) else size // OPAQUE_CHARS, size, 0, ()
@@ -329,7 +342,7 @@ Path = tuple[str, int]
 def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
     content = message.get("content")
     if role in ("tool", "function"):
-        text, media = _result_text(content)
+        text, media = result_text(content)
         name = message.get("name")
         result = ToolResult(
             _result_id(message),
@@ -345,7 +358,7 @@ def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
         slots.append(((reasoning, -1), Thinking(message[reasoning])))
     if isinstance(content, (list, tuple)):
         for i, part in enumerate(content):
-            slots.append((("content", i), Text(part) if type(part) is str else _content_block(_part(part))))
+            slots.append((("content", i), Text(part) if type(part) is str else content_block(as_part(part))))
     elif type(content) is str:
         slots += [(("content", -1), Text(content))] if content else []
     elif content is not None:
@@ -358,77 +371,10 @@ def _slots(message: dict[str, Any], role: str) -> list[tuple[Path, Block]]:
         slots.append((("audio", -1), Media("audio", "", len(text_of(field(message["audio"], "data"))))))
     uses = message.get("tool_calls")
     for i, use in enumerate(uses if isinstance(uses, (list, tuple)) else ()):
-        slots.append((("tool_calls", i), _call_block(use)))
+        slots.append((("tool_calls", i), call_block(use)))
     if message.get("function_call"):
-        slots.append((("function_call", -1), _legacy_block(message["function_call"])))
+        slots.append((("function_call", -1), legacy_block(message["function_call"])))
     return slots
-
-
-def _part(part: Any) -> dict[str, Any]:
-    if type(part) is dict:
-        return part
-    try:
-        return plain(part, "a content part")
-    except InputError:
-        return {"type": type(part).__name__, "value": part}
-
-
-def _content_block(part: dict[str, Any]) -> Block:
-    kind = part.get("type")
-    if kind == "text" or (kind is None and type(part.get("text")) is str):
-        return Text(text_of(part.get("text")))
-    if kind == "refusal":
-        return Text(text_of(part.get("refusal")))
-    if kind in ("image_url", "video_url"):
-        source = part.get(kind)
-        url = source.get("url") if isinstance(source, dict) else source
-        media_type, size = data_url(url)
-        return Media("image" if kind == "image_url" else "video", media_type, size)
-    if kind == "input_audio":
-        audio = part.get("input_audio")
-        inner = audio if isinstance(audio, dict) else {}
-        return Media("audio", text_of(inner.get("format")), len(text_of(inner.get("data"))))
-    if kind == "file":
-        file = part.get("file")
-        inner = file if isinstance(file, dict) else {}
-        data = inner.get("file_data")
-        media_type, _ = data_url(data)
-        return Media(media_kind(media_type, "document"), media_type, len(text_of(data)))
-    return opaque(part)
-
-
-def _call_block(use: Any) -> ToolUse:
-    call_id = text_of(field(use, "id"))
-    if field(use, "type") == "custom" and field(use, "custom") is not None:
-        custom = field(use, "custom")
-        return ToolUse(call_id, text_of(field(custom, "name")), text_of(field(custom, "input")))
-    function = field(use, "function") or {}
-    return ToolUse(call_id, text_of(field(function, "name")), decoded(field(function, "arguments")))
-
-
-def _raw_arguments(use: Any) -> str:
-    if field(use, "type") == "custom" and field(use, "custom") is not None:
-        return text_of(field(field(use, "custom"), "input"))
-    return text_of(field(field(use, "function") or {}, "arguments"))
-
-
-def _legacy_block(call: Any) -> ToolUse:
-    name = text_of(field(call, "name"))
-    return ToolUse(_LEGACY + name, name, decoded(field(call, "arguments")))
-
-
-def _result_text(content: Any) -> tuple[str, int]:
-    if not isinstance(content, (list, tuple)):
-        return text_of(content), 0
-    texts, size = [], 0
-    for part in content:
-        block: Block = Text(part) if type(part) is str else _content_block(_part(part))
-        if isinstance(block, Media):
-            texts.append(describe(block))
-            size += block.bytes
-        else:
-            texts.append(block.text)  # type: ignore[union-attr]  # a content part is text, media or opaque
-    return "\n".join(texts), size
 
 
 def _rewrite(message: Any, slots: Sequence[tuple[Path, Block]], todo: dict[int, Edit]) -> Any:
