@@ -23,7 +23,6 @@ from math import ceil, floor, inf, sqrt
 
 from wakeful.pricing import Prices
 
-
 CAUTION = 0.25
 """Share of the average growth that the room must hold for waiting to stay a choice. Growth is uneven: most calls add far
 less than the average, and a compaction made for fear of a large one may never have been needed. When the large one

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from wakeful.compaction.accept import RefusedCode
 from wakeful.compaction.archive import SummaryHead, summary_head
-from wakeful.compaction.ledger import extract, lay_out
+from wakeful.compaction.layout import lay_out
+from wakeful.compaction.ledger import extract
 from wakeful.dialects.protocol import Count, Dialect
 from wakeful.needs import Flow
 

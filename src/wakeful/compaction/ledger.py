@@ -1,47 +1,59 @@
-"""The extractive ledger: what a stretch of conversation decided, did and named, found without a model.
+"""The extractive ledger: what a stretch of conversation wanted, decided, did and named, found without a model.
 
 ``extract`` reads the messages newest first and stops when it has several times what the limit can hold, so its cost
-follows the limit and not the length of the source. ``lay_out`` chooses and writes.
+follows the limit and not the length of the source. ``layout.lay_out`` chooses and writes.
 
-What is chosen, until the limit is full:
-
-1. values that the agent passed to tools, or that a person gave (newest first);
-2. what people said, decisions, open items;
-3. values from results that came up again elsewhere, then identifiers, names, numbers, words (newest first).
-
-Every line names its source as ``#index``, the message's place in the history it was taken from.
+A value's worth is told by who brought it (a person or an argument of a call before a result, a result before the model's
+prose), by its form, and by how many messages hold it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wakeful.compaction import values
 from wakeful.compaction.archive import placeholder_id
-from wakeful.dialects.protocol import Count, Dialect, Media, Opaque, Text, ToolResult, ToolUse, View
+from wakeful.dialects.protocol import Block, Dialect, Media, Opaque, Text, ToolResult, ToolUse
 
-OVERSAMPLE = 6
+OVERSAMPLE = 2
 """Characters of values that are collected for each character of the limit, before the scan stops."""
+
+LEAST_SCAN = 12_000
+"""Characters of values that are collected whatever the limit is: a short conversation is always read to its start."""
 
 QUOTE = 160
 """Characters of what one message said, at most."""
 
-SAID_SHARE = 0.3
-"""Share of the limit that quotes may take before values from results get their turn."""
+LONG = 4_000
+"""Characters above which a text is taken as data (a file, a log) and not as something said."""
+
+ARGUMENT = 7
+"""Score of a value that was passed to a tool."""
+
+PERSON = (7, 6, 5, 5, 2, 4)
+RESULT = (5, 4, 4, 2, 1, 2)
+MODEL = (4, 3, 1, 2, 0, 0)
+FOLDED = (6, 5, 5, 3, 2, 3)
+"""Scores of a value by who brought it (a person, a result, the model's prose, an earlier summary) and its kind
+(``values.ID`` ... ``values.WORD``)."""
+
+HITS = 3
+"""Most that further messages with the value add to its score, one each."""
 
 _DECIDED = re.compile(
     r"\b(?:decid|agree|confirm|approv|chose|choos|will (?:use|keep|go)|go(?:ing)? with|instead of|must|never|always"
     r"|prefer|do not|don't|only|resolved|fixed|root cause|because|turns out|found that|the (?:issue|problem|cause) is)",
     re.IGNORECASE,
 )
-"""Words that announce a decision, a rule or a finding (English; other languages are kept by place, not by word)."""
+"""Words that announce a decision, a rule or a finding (English; in other languages what people said is kept whole, and
+the model's prose gives values only)."""
 
 _OPEN = re.compile(
-    r"\b(?:todo|fixme|next(?: step)?|pending|remaining|still (?:need|have|has|open|fail)|not yet|waiting|blocked|follow[- ]up"
-    r"|need(?:s)? to|have to)\b|\?$",
+    r"\b(?:todo|fixme|next step|pending|remaining|still (?:need|have|has|open|fail)|not yet|waiting|blocked|follow[- ]up"
+    r"|needs? to|have to)\b",
     re.IGNORECASE,
 )
 """Words that announce an open item."""
@@ -53,7 +65,7 @@ class Line:
 
     source: int
     head: str
-    """``user``, ``assistant``, or the call with its name."""
+    """``user``, ``assistant``, or the name of the tool that was called."""
     facts: dict[str, Fact] = field(default_factory=dict)
     note: str = ""
     """The outcome of a call in a few words: an error, or a short result."""
@@ -65,12 +77,19 @@ class Fact:
 
     value: str
     key: str
+    """Key that it stood under in JSON; "" in prose."""
+    kind: int
     score: int
     line: Line
-    seen: Line | None = None
+    seen: Line
     """The last message that it was met in."""
     hits: int = 0
     """Further messages that hold it."""
+
+    @property
+    def worth(self) -> int:
+        """How much it matters; higher is more."""
+        return self.score + min(self.hits, HITS)
 
 
 @dataclass(slots=True)
@@ -88,7 +107,6 @@ class Said:
 class Ledger:
     """What was found, newest first."""
 
-    lines: list[Line] = field(default_factory=list)
     facts: dict[str, Fact] = field(default_factory=dict)
     said: list[Said] = field(default_factory=list)
     complete: bool = True
@@ -96,8 +114,18 @@ class Ledger:
 
     def without(self, text: str) -> Ledger:
         """Give the ledger without the values that stand in a text, and without what was said."""
-        left = {value: fact for value, fact in self.facts.items() if value not in text}
-        return Ledger(self.lines, left, [], self.complete)
+        return Ledger({value: fact for value, fact in self.facts.items() if value not in text}, [], self.complete)
+
+    def needed(self, max_tokens: int) -> list[str]:
+        """Give the values that a digest of this size must carry: the most telling, in an eighth of its characters."""
+        room = max_tokens // 2
+        out: list[str] = []
+        for fact in sorted(self.facts.values(), key=lambda fact: -fact.worth):
+            room -= len(fact.value) + 1
+            if room < 0 or fact.worth < ARGUMENT:
+                break
+            out.append(fact.value)
+        return out
 
 
 def extract(
@@ -112,312 +140,233 @@ def extract(
 
     ``room``: characters that it will be laid out in; ``numbers``: of each message, as sources are told.
     """
-    reader = _Reader()
-    enough = room * OVERSAMPLE
+    reader = Reader(room)
+    enough = max(LEAST_SCAN, room * OVERSAMPLE)
     read = dialect.read
     numbers = range(len(messages)) if numbers is None else numbers
     for index in range(len(messages) - 1, -1, -1):
-        reader.take(read(messages[index]), numbers[index])
+        view = read(messages[index])
+        for block in reversed(view.blocks):
+            reader.take(block, view.role, numbers[index])
         if reader.size > enough:
             reader.ledger.complete = index == 0
             break
     if folded:
-        reader.fold(folded)
+        from wakeful.compaction.layout import fold
+
+        fold(folded, reader)
     return reader.ledger
 
 
-class _Reader:
-    def __init__(self) -> None:
+class Reader:
+    """Reads blocks, newest first, into a ledger."""
+
+    def __init__(self, room: int) -> None:
         self.ledger = Ledger()
         self.size = 0
+        """Characters of values found so far."""
+        self._facts = self.ledger.facts
+        self._quotes_left = room
         self._waiting: dict[str, Line] = {}
         self._line = Line(0, "")
-        self._scores = _RESULT
-        self._text_seen: set[int] = set()
+        self._scores: tuple[int, ...] = RESULT
+        self._texts: set[int] = set()
+        self._shapes: dict[str, values.Shape | None] = {}
 
-    def take(self, view: View, source: int) -> None:
-        for block in reversed(view.blocks):
-            match block:
-                case ToolUse():
-                    self._call(block, source)
-                case ToolResult():
-                    self._result(block, source)
-                case Text(text):
-                    self._said(text, view.role, source)
-                case Media():
-                    self._open(source, view.role).note = f"{block.kind} {block.media_type}".strip()
-                case Opaque():
-                    self._open(source, view.role).note = block.kind
-                case _:
-                    pass
+    def take(self, block: Block, role: str, source: int) -> None:
+        """Read a block of a message of this role and number."""
+        kind = type(block)
+        if kind is ToolUse:
+            self._call(block, source)  # type: ignore[arg-type]  # told by its type
+        elif kind is ToolResult:
+            self._result(block, source)  # type: ignore[arg-type]
+        elif kind is Text:
+            self._said(block.text, role, source)  # type: ignore[union-attr]
+        elif isinstance(block, Media | Opaque):
+            self.open(source, role).note = block.kind
 
-    def fold(self, text: str) -> None:
-        """Take in the body of an earlier summary: rows of a ledger as rows, other text as something said."""
-        rest: list[str] = []
-        for row in reversed(text.splitlines()):
-            found = _ROW.fullmatch(row)
-            if found is None:
-                if row.strip():
-                    rest.append(row.strip())
-                continue
-            source, head, content = int(found[1]), found[2], found[3]
-            if content[:1] == "“":
-                kind = 0 if head == "user" else 1
-                self.ledger.said.append(Said(content[1:].rstrip("”"), source, head, kind))
-                continue
-            self._open(source, head)
-            self._scores = _FOLDED
-            for key, value in _cells(content):
-                self._fact(value, key, _FOLDED[values.kind_of_value(value)])
-        for row in rest:
-            self.ledger.said.append(Said(_clip(row, QUOTE * 2), -1, "", 0))
-            self._open(-1, "before")
-            self._scores = _FOLDED
-            values.from_text(row, self._add)
-
-    def _open(self, source: int, head: str) -> Line:
-        line = self._line = Line(source, head)
-        self.ledger.lines.append(line)
+    def open(self, source: int, head: str, scores: tuple[int, ...] = RESULT) -> Line:
+        """Begin a line; what is added next stands in it and is scored so."""
+        self._line = line = Line(source, head)
+        self._scores = scores
         return line
+
+    def say(self, said: Said) -> None:
+        """Keep something said, while there is room for quotes."""
+        if self._quotes_left > 0:
+            self._quotes_left -= len(said.text)
+            self.ledger.said.append(said)
 
     def _call(self, call: ToolUse, source: int) -> None:
         line = self._waiting.pop(call.id, None)
         if line is None:
-            line = self._open(source, "")
-        else:
-            self._line = line
+            line = self.open(source, call.name)
+        self._line = line
         line.head = call.name
-        own, line.facts = line.facts, {}
+        results, line.facts = line.facts, {}
+        self._scores = _ARGUMENTS
         if isinstance(call.arguments, str):
-            values.from_text(call.arguments, self._add, names=False)
+            self.text(call.arguments, names=False)
         else:
-            values.from_json(call.arguments, self._add_argument)
-        line.facts |= own
+            self.json(call.arguments, "")
+        line.facts |= results
 
     def _result(self, result: ToolResult, source: int) -> None:
-        line = self._open(source, result.name or "result")
+        line = self.open(source, result.name or "result")
         self._waiting[result.call_id] = line
         text = result.text
-        if placeholder_id(text) is not None:
-            line.note = text
-            return
-        mark = hash(text)
-        if mark in self._text_seen:
-            return
-        self._text_seen.add(mark)
         if result.error:
-            line.note = "failed: " + _clip(text, 100)
+            line.note = "failed: " + clip(text, 100)
         elif len(text) <= 40:
             line.note = " ".join(text.split())
-        self._scores = _RESULT
-        decoded = values.decode(text)
-        if decoded is None:
-            values.from_text(text, self._add, names=len(text) < 2_000)
-        else:
-            values.from_json(decoded, self._add)
+        if text[:1] == "[" and placeholder_id(text) is not None:
+            line.note = ""
+            self.text(text, names=False)
+        elif self._is_fresh(text):
+            decoded = values.decode(text)
+            if decoded is None:
+                self.text(text, names=len(text) < LONG)
+            else:
+                self.json(decoded, "")
 
     def _said(self, text: str, role: str, source: int) -> None:
-        mark = hash(text)
-        if not text or mark in self._text_seen:
+        if not self._is_fresh(text):
             return
-        self._text_seen.add(mark)
-        self._open(source, role)
-        person = role == "user"
-        self._scores = _MODEL if not person else _PERSON if len(text) < 2_000 else _RESULT
-        values.from_text(text, self._add, names=len(text) < 4_000)
-        if person:
+        if role != "user":
+            self.open(source, role, MODEL)
+            self.text(text, names=len(text) < LONG)
+            if self._quotes_left > 0 and len(text) < LONG:
+                self._remarks(text, role, source)
+            return
+        data = len(text) >= LONG // 2
+        self.open(source, role, RESULT if data else PERSON)
+        self.text(text, names=len(text) < LONG)
+        if self._quotes_left > 0:
             self._quote(text, role, source)
-        elif len(text) < 4_000:
-            self._remarks(text, role, source)
+
+    def _is_fresh(self, text: str) -> bool:
+        """Say whether a text was not read before; the same text again says nothing."""
+        mark = hash(text)
+        if not text or mark in self._texts:
+            return False
+        self._texts.add(mark)
+        return True
 
     def _quote(self, text: str, role: str, source: int) -> None:
-        folded = " ".join(text[: QUOTE * 8].split())
+        head = text[: QUOTE * 8]
+        folded = " ".join(head.split())
         if len(folded) > QUOTE:
-            picked = [s for s in values.sentences(text[: QUOTE * 8]) if _DECIDED.search(s)]
-            folded = _clip(" ".join([_clip(folded, QUOTE // 2), *picked]), QUOTE)
+            picked = [s for s in values.sentences(head) if _DECIDED.search(s)]
+            folded = clip(" ".join([clip(folded, QUOTE // 2), *picked]), QUOTE)
         if len(folded) > 3:
-            self.ledger.said.append(Said(folded, source, role, 0))
-            self.size += len(folded)
+            self.say(Said(folded, source, role, 0))
 
     def _remarks(self, text: str, role: str, source: int) -> None:
         for sentence in values.sentences(text):
-            if len(sentence) > 240:
+            if len(sentence) <= 240:
+                kind = 2 if _OPEN.search(sentence) else 1 if _DECIDED.search(sentence) else None
+                if kind is not None:
+                    self.say(Said(clip(sentence, QUOTE), source, role, kind))
+
+    def json(self, value: Any, key: str) -> None:
+        """Add the leaves of decoded JSON, each under its nearest key, and keys that are identifiers themselves."""
+        kind = type(value)
+        if kind is dict:
+            for name, item in value.items():
+                if item is None or item is True or item is False or item == "":
+                    continue
+                if type(name) is str and values.has_digit(name):
+                    self.add(name, key, values.ID)
+                    self.json(item, key)
+                else:
+                    self.json(item, str(name))
+        elif kind is str:
+            if len(value) > values.MOST or "\n" in value:
+                self.text(value, names=len(value) < LONG)
+            elif value in self._facts:
+                self._again(self._facts[value], key)
+            elif value.strip():
+                self.add(value, key, values.kind_of_value(value))
+        elif kind is list:
+            for item in value:
+                self.json(item, key)
+        elif kind is int or kind is float:
+            text = repr(value)
+            self.add(text, key, values.ID if kind is int and len(text) >= 6 else values.NUMBER)
+
+    def text(self, text: str, *, names: bool) -> None:
+        """Add the values of free text. ``names`` False: identifiers and numbers alone (code, logs)."""
+        if names:
+            for value in values.quoted(text):
+                self.add(value, "", values.NAME)
+        shapes = self._shapes
+        before, run, number = ".", "", ""
+        for token in values.tokens_of(text):
+            try:
+                shape = shapes[token]
+            except KeyError:
+                shape = shapes[token] = values.shape_of(token)
+            if shape is None:
+                if number and token.rstrip(".,;:)") in values.UNITS:
+                    self.add(f"{number} {token.rstrip('.,;:)')}", "", values.NUMBER)
+                number = run = ""
+                before = token
                 continue
-            kind = 2 if _OPEN.search(sentence) else 1 if _DECIDED.search(sentence) else None
-            if kind is not None:
-                self.ledger.said.append(Said(_clip(sentence, QUOTE), source, role, kind))
-                self.size += len(sentence)
+            word, kind = shape
+            number = ""
+            if kind == values.WORD:
+                if names and (run or before[-1] not in ".!?:*-#>"):
+                    run = self._name(run, word, token)
+            else:
+                if kind == values.NUMBER:
+                    number = word
+                    if run:
+                        word = f"{run} {word}"
+                if names or kind != values.NAME:
+                    self.add(word, "", kind)
+                run = ""
+            before = token
 
-    def _add_argument(self, value: str, key: str, kind: int) -> None:
-        self._fact(value, key, ARGUMENT)
+    def _name(self, run: str, word: str, token: str) -> str:
+        """Add a capitalised word, joined with those before it; gives the run that a next one may join."""
+        name = f"{run} {word}" if run else word
+        if run and run in self._facts and self._facts[run].line is self._line and not self._facts[run].hits:
+            del self._facts[run]
+            self._line.facts.pop(run, None)
+        self.add(name, "", values.WORD)
+        return name if token[-1:].isalpha() and len(name) < 40 else ""
 
-    def _add(self, value: str, key: str, kind: int) -> None:
-        self._fact(value, key, self._scores[kind] if key or kind != values.NAME else self._scores[5])
-
-    def _fact(self, value: str, key: str, score: int) -> None:
-        facts = self.ledger.facts
-        known = facts.get(value)
-        line = self._line
-        if known is None:
-            facts[value] = fact = Fact(value, key, score, line)
-            line.facts[value] = fact
-            self.size += len(value) + 2
+    def add(self, value: str, key: str, kind: int) -> None:
+        """Add a value, or note that it came up again."""
+        known = self._facts.get(value)
+        if known is not None:
+            self._again(known, key)
             return
+        line = self._line
+        fact = self._facts[value] = line.facts[value] = Fact(value, key, kind, self._scores[kind], line, line)
+        self.size += len(fact.value) + 2
+
+    def _again(self, known: Fact, key: str) -> None:
+        line = self._line
         if known.seen is line:
             return
         known.seen = line
         known.hits += 1
+        score = self._scores[known.kind]
         if score > known.score:
             known.score = score
         if key and not known.key:
             # A value first met in prose belongs beside its neighbours in the result that it came from.
             known.key = key
-            known.line.facts.pop(value, None)
+            known.line.facts.pop(known.value, None)
             known.line = line
-            line.facts[value] = known
+            line.facts[known.value] = known
 
 
-ARGUMENT = 7
-"""Score of a value that was passed to a tool."""
-
-_PERSON = (7, 6, 5, 5, 2, 4)
-_RESULT = (5, 4, 4, 2, 1, 2)
-_MODEL = (4, 3, 1, 2, 0, 0)
-"""Scores of a value by who brought it (a person, a result, the model's prose) and its kind (``values.ID`` ...
-``values.COMMON``, and a name in prose). Each further message that holds the value adds one, up to ``HITS``."""
-
-_FOLDED = (6, 5, 5, 3, 2, 3)
-"""The same for a value of an earlier summary: it was chosen once already."""
-
-HITS = 3
-
-_ROW = re.compile(r"#(\d+) ([^:]*): (.*)")
-_CELL = re.compile(r"\"([^\"]*)\"|(\S+)")
+_ARGUMENTS = (ARGUMENT,) * 6
 
 
-def _cells(content: str) -> Iterator[tuple[str, str]]:
-    """Read a row's groups back: ``key: a b "c d"; key: ...`` (the reverse of ``_row``)."""
-    for group in content.split("; "):
-        key, colon, found = group.partition(": ")
-        if not colon or " " in key:
-            key, found = "", group
-        for quoted, plain in _CELL.findall(found):
-            yield key, quoted or plain
-
-
-def _clip(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
-
-
-def needed(ledger: Ledger, max_tokens: int) -> list[str]:
-    """Give the values that a digest of this size must carry: the most telling ones, in an eighth of its characters."""
-    room = max_tokens // 2
-    out: list[str] = []
-    for fact in sorted(ledger.facts.values(), key=_worth):
-        room -= len(fact.value) + 1
-        if room < 0 or fact.score < ARGUMENT - 1:
-            break
-        out.append(fact.value)
-    return out
-
-
-def lay_out(ledger: Ledger, max_tokens: int, count: Count, *, quotes: bool = True) -> str:
-    """Write the ledger in at most ``max_tokens``; "" when nothing of it fits."""
-    chars = max_tokens * 4
-    best = ""
-    for _ in range(6):
-        text = _write(ledger, chars, quotes)
-        tokens = count(text, "text")
-        if tokens <= max_tokens:
-            best = text if len(text) > len(best) else best
-            if tokens >= max_tokens * 0.93 or len(text) < chars * 0.9:
-                break
-            chars = int(chars * max_tokens / max(1, tokens))
-        else:
-            chars = int(chars * max_tokens / tokens * 0.98) - 4
-        if chars < 20:
-            break
-    return best
-
-
-def _write(ledger: Ledger, chars: int, quotes: bool) -> str:
-    """Choose what fits in ``chars`` and write it, oldest first."""
-    chosen = _Choice(chars)
-    facts = sorted(ledger.facts.values(), key=_worth)
-    limit = int(chars * SAID_SHARE) if quotes else 0
-    for kind in (0, 1, 2):
-        for item in ledger.said:
-            if item.kind == kind and len(item.text) < limit:
-                limit -= chosen.quote(item)
-    for fact in facts:
-        chosen.fact(fact)
-        if chosen.left < 3:
-            break
-    return chosen.written()
-
-
-def _worth(fact: Fact) -> int:
-    return -fact.score - min(fact.hits, HITS)
-
-
-class _Choice:
-    """What is taken so far, and the characters that are left."""
-
-    def __init__(self, chars: int) -> None:
-        self.left = chars
-        self._lines: dict[Line, list[Fact]] = {}
-        self._keys: set[tuple[int, str]] = set()
-        self._said: list[Said] = []
-        self._quoted = ""
-
-    def fact(self, fact: Fact) -> None:
-        line = fact.line
-        if len(fact.value) > 2 and fact.value in self._quoted:
-            return
-        cost = len(fact.value) + 1
-        taken = self._lines.get(line)
-        if taken is None:
-            cost += len(line.head) + len(str(line.source)) + 4 + len(line.note)
-        if fact.key and (id(line), fact.key) not in self._keys:
-            cost += len(fact.key) + 2
-        if cost > self.left:
-            return
-        self.left -= cost
-        if taken is None:
-            self._lines[line] = [fact]
-        else:
-            taken.append(fact)
-        if fact.key:
-            self._keys.add((id(line), fact.key))
-
-    def quote(self, said: Said) -> int:
-        cost = len(said.text) + len(str(said.source)) + len(said.role) + 6
-        if cost > self.left:
-            return 0
-        self.left -= cost
-        self._said.append(said)
-        self._quoted += said.text + "\n"
-        return cost
-
-    def written(self) -> str:
-        rows: list[tuple[int, int, str]] = []
-        for said in self._said:
-            rows.append((said.source, 0, f"#{said.source} {said.role}: “{said.text}”" if said.role else said.text))
-        for line, facts in self._lines.items():
-            chosen = set(map(id, facts))
-            rows.append((line.source, 1, _row(line, [fact for fact in line.facts.values() if id(fact) in chosen])))
-        rows.sort(key=lambda row: row[:2])
-        return "\n".join(row[2] for row in rows)
-
-
-def _row(line: Line, facts: Sequence[Fact]) -> str:
-    parts = [f"#{line.source} {line.head}"]
-    if line.note:
-        parts.append(line.note)
-    groups: dict[str, list[str]] = {}
-    for fact in facts:
-        groups.setdefault(fact.key, []).append(fact.value)
-    for key, found in groups.items():
-        shown = " ".join([f'"{value}"' if " " in value else value for value in found])
-        parts.append(f"{key}: {shown}" if key else shown)
-    return parts[0] + ": " + "; ".join(parts[1:]) if len(parts) > 1 else parts[0]
+def clip(text: str, most: int) -> str:
+    """Give a text in at most so many characters, on one line."""
+    folded = " ".join(text[: most * 4].split())
+    return folded if len(folded) <= most and len(text) <= most * 4 else folded[: most - 1].rstrip() + "…"

@@ -17,7 +17,8 @@ from dataclasses import replace
 from wakeful.compaction.accept import RefusedCode, judge, words_of
 from wakeful.compaction.archive import SummaryHead
 from wakeful.compaction.digest import Digest, DigestLimits, DigestSource, Refused
-from wakeful.compaction.ledger import Ledger, extract, lay_out, needed
+from wakeful.compaction.layout import lay_out
+from wakeful.compaction.ledger import Ledger, extract
 from wakeful.compaction.render import clipped, fenced, render_numbered
 from wakeful.errors import AuthError, ConfigError, InvalidRequest
 from wakeful.needs import ChatReply, ChatRequest, Flow, ask, now
@@ -223,4 +224,4 @@ def _last_check(text: str, ledger: Ledger, limits: DigestLimits, source: DigestS
         return "too_large"
     if tokens > source.tokens * (1 - limits.min_saving):
         return "not_smaller"
-    return "missing_identifiers" if any(value not in text for value in needed(ledger, limits.max_tokens)) else None
+    return "missing_identifiers" if any(value not in text for value in ledger.needed(limits.max_tokens)) else None
