@@ -588,3 +588,38 @@ def test_media_are_weighed_by_a_fixed_cost_and_replaced_by_a_description(
     edited = dialect.rewrite(message, [SetMedia(0, "[was here]")])
     assert dialect.read(edited).blocks == (Text("[was here]"),)
     assert dialect.loads(dialect.dumps(message)) == message
+
+
+SERVER_RESULTS: list[tuple[Any, Any]] = [
+    ({"type": "mcp_tool_result", "content": [{"type": "text", "text": "long"}]}, [{"type": "text", "text": "cleared"}]),
+    ({"type": "web_search_tool_result", "content": [{"type": "web_search_result", "title": "long"}]}, []),
+    (
+        {
+            "type": "bash_code_execution_tool_result",
+            "content": {"type": "r", "stdout": "long", "stderr": "x", "return_code": 0},
+        },
+        {"type": "r", "stdout": "cleared", "stderr": "", "return_code": 0},
+    ),
+    (
+        {
+            "type": "web_fetch_tool_result",
+            "content": {"url": "u", "content": {"type": "document", "source": {"data": "long"}}},
+        },
+        {
+            "url": "u",
+            "content": {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "cleared"}},
+        },
+    ),
+    ({"type": "web_search_tool_result", "content": {"error_code": "e"}}, {"error_code": "e"}),
+]
+
+
+@pytest.mark.parametrize(("block", "content"), SERVER_RESULTS)
+def test_a_cleared_result_of_the_providers_own_tool_keeps_a_shape_that_the_api_takes(block: Any, content: Any) -> None:
+    dialect = get("anthropic")
+    used = {"type": "server_tool_use", "id": "s1", "name": "t", "input": {}}
+    message = {"role": "assistant", "content": [used, {**block, "tool_use_id": "s1"}]}
+    assert dialect.weigh(message, count).calls == ()
+    edited = dialect.rewrite(message, [SetResult(1, "cleared")])
+    assert edited["content"][0] is used
+    assert edited["content"][1] == {**block, "tool_use_id": "s1", "content": content}

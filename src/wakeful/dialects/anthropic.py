@@ -141,10 +141,7 @@ class Anthropic:
                         else:
                             tokens += count(inner, "text")
                 elif inner:
-                    more, bulk, bits = _weigh_inner(inner, count)
-                    tokens += more
-                    size += bulk
-                    flags |= bits
+                    tokens, size, flags = _sum(tokens, size, flags, _weigh_inner(inner, count))
                 tokens += CALL_OVERHEAD
                 call_id = block.get("tool_use_id")
                 results += (call_id if type(call_id) is str else text_of(call_id),)
@@ -161,10 +158,7 @@ class Anthropic:
                     size += len(text)
                 own = True
             else:
-                more, bulk, bits = _weigh_other(block, what, count)
-                tokens += more
-                size += bulk
-                flags |= bits
+                tokens, size, flags = _sum(tokens, size, flags, _weigh_other(block, what, count))
                 own = True
         if calls:
             if kind == Kind.ASSISTANT:
@@ -279,6 +273,10 @@ def _block_dict(block: Any) -> dict[str, Any]:
         return plain(block, "a content block")
     except InputError:
         return {"type": type(block).__name__, "value": block}
+
+
+def _sum(tokens: int, size: int, flags: int, more: tuple[int, int, int]) -> tuple[int, int, int]:
+    return tokens + more[0], size + more[1], flags | more[2]
 
 
 def _weigh_inner(content: Any, count: Count) -> tuple[int, int, int]:
@@ -412,6 +410,8 @@ def _edited(block: Any, edit: Edit) -> Any:
     if isinstance(edit, SetText):
         return edit.text if isinstance(block, str) else changed(block, {"text": edit.text})
     if isinstance(edit, SetResult):
+        if field(block, "type") not in ("tool_result", "mcp_tool_result"):
+            return _server_result(block, edit.text)
         as_list = isinstance(field(block, "content"), (list, tuple))
         return changed(block, {"content": [{"type": "text", "text": edit.text}] if as_list else edit.text})
     if isinstance(edit, SetArguments):
@@ -421,3 +421,20 @@ def _edited(block: Any, edit: Edit) -> Any:
         marker = field(block, "cache_control")
         return {**note, "cache_control": marker} if marker else note
     raise InputError(f"{type(edit).__name__} is no edit of a block")
+
+
+def _server_result(block: Any, text: str) -> Any:
+    """Shorten what the provider's own tool gave, in the shape that its type demands; one without room for a text stays.
+
+    Search results become an empty list: a text is no search result.
+    """
+    content = field(block, "content")
+    if isinstance(content, (list, tuple)):
+        return changed(block, {"content": []})
+    if field(content, "stdout") is not None:
+        return changed(block, {"content": changed(content, {"stdout": text, "stderr": ""})})
+    document = field(content, "content")
+    if field(document, "source") is not None:
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+        return changed(block, {"content": changed(content, {"content": changed(document, {"source": source})})})
+    return block

@@ -155,7 +155,11 @@ class SetText:
 
 @dataclass(frozen=True, slots=True)
 class SetResult:
-    """Replace the content of a ToolResult block by text; its id and its error flag stay."""
+    """Replace the content of a ToolResult block by text; its id and its error flag stay.
+
+    Where the type of the result has no room for a text (a screenshot, search results of the provider's own tool) it is
+    emptied as far as its shape allows; measure again to see what was gained.
+    """
 
     block: int
     text: str
