@@ -12,15 +12,29 @@ if TYPE_CHECKING:
     from wakeful.compaction.compactor import NoOp, WindowManager
     from wakeful.compaction.honesty import HONESTY_MARKER_SENTINEL, compose_memory_section
     from wakeful.conversation import AgentMemory
+    from wakeful.engine.memory import Memory
+    from wakeful.engine.memory_async import AsyncMemory
     from wakeful.engine.verbs import acompact, compact, plan_compaction, restore
     from wakeful.engine.window import Window
+    from wakeful.errors import MemoryContractError
+    from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, Turn
+    from wakeful.retrieval.hits import Recall
 
 __version__ = "0.1.0"
 
 _FROM = {
     "AgentMemory": "wakeful.conversation",
+    "AsyncMemory": "wakeful.engine.memory_async",
     "HONESTY_MARKER_SENTINEL": "wakeful.compaction.honesty",
+    "Memory": "wakeful.engine.memory",
+    "MemoryContractError": "wakeful.errors",
+    "MemoryEdge": "wakeful.records",
+    "MemoryLayer": "wakeful.records",
+    "MemoryNode": "wakeful.records",
+    "MemoryScope": "wakeful.records",
     "NoOp": "wakeful.compaction.compactor",
+    "Recall": "wakeful.retrieval.hits",
+    "Turn": "wakeful.records",
     "Window": "wakeful.engine.window",
     "WindowManager": "wakeful.compaction.compactor",
     "acompact": "wakeful.engine.verbs",
@@ -32,8 +46,17 @@ _FROM = {
 
 __all__ = [
     "AgentMemory",
+    "AsyncMemory",
     "HONESTY_MARKER_SENTINEL",
+    "Memory",
+    "MemoryContractError",
+    "MemoryEdge",
+    "MemoryLayer",
+    "MemoryNode",
+    "MemoryScope",
     "NoOp",
+    "Recall",
+    "Turn",
     "Window",
     "WindowManager",
     "acompact",

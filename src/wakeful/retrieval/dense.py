@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wakeful.records import MemoryNode
-
 
 def spread_out(scores: Sequence[float]) -> list[float]:
     """Bring scores to 0 to 1 by their least and greatest (min-max); equal scores become 0."""
@@ -26,11 +24,3 @@ def closeness(cosines: Mapping[str, float]) -> dict[str, float]:
     if len(cosines) == 1:
         return dict.fromkeys(cosines, 1.0)
     return dict(zip(cosines, spread_out(list(cosines.values())), strict=True))
-
-
-def text_of(node: MemoryNode) -> str:
-    """The text that is embedded for a node: who speaks, or the label, and the content."""
-    speaker = node.source.speaker
-    if speaker is not None:
-        return f"{speaker}: {node.content}"
-    return f"{node.label}: {node.content}" if node.label and node.content else node.content or node.label
