@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, TypedDict
 
+import anthropic
 import openai
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -15,12 +16,12 @@ from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, Human
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from wakeful import dialects
+from wakeful import compact, dialects
 from wakeful.adapters.langgraph import BaseAgentDeps, CompactionConfig, ModelConfig, create_context_window_node
 from wakeful.compaction.history_share import is_summary
 from wakeful.models.openai import OpenAIResponsesModel
 from wakeful.needs import ChatRequest
-from wakeful.testing import ProviderServer, Say
+from wakeful.testing import ProviderServer, Say, random_conversation
 
 EAGER = CompactionConfig(soft_threshold_tokens=0, keep_recent_messages=2)
 
@@ -168,3 +169,39 @@ def test_a_responses_history_is_sent_whole_and_refers_to_nothing_stored(rounds):
         assert received.body["include"] == ["reasoning.encrypted_content"]
     sent = server.requests[-1].body["input"]
     assert sum(item.get("type") == "reasoning" and bool(item["encrypted_content"]) for item in sent) == rounds
+
+
+@pytest.mark.parametrize("history_of", dialects.NAMES)
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+def test_a_summary_request_is_valid_whatever_format_the_history_has(api, history_of):
+    """Tool blocks without tools, an assistant-first list, reasoning of another model: all are refused by providers."""
+    messages = random_conversation(history_of, 7, turns=14)
+    summary = "They worked through the files. " * 12
+    with ProviderServer(lambda _: Say(summary)) as server:
+        if api == "anthropic":
+            client: Any = anthropic.Anthropic(
+                base_url=server.anthropic_url,
+                api_key="none",
+                max_retries=0,
+                http_client=anthropic.DefaultHttpxClient(verify=False),
+            )
+        else:
+            client = openai.OpenAI(
+                base_url=server.openai_url,
+                api_key="none",
+                max_retries=0,
+                http_client=openai.DefaultHttpxClient(verify=False),
+            )
+        with client:
+            result = compact(
+                messages, window=1_500, reserve=200, dialect=history_of, summarizer=(client, "summary-model")
+            )
+    assert result.meta.compacted
+    assert server.requests
+    assert server.refusals == []
+    for received in server.requests:
+        assert "tools" not in received.body
+        for message in received.body["messages"]:
+            assert message["role"] in ("system", "user")
+            assert isinstance(message["content"], str)
+    assert dialects.get(history_of).validate(list(result.messages)) == []

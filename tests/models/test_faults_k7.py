@@ -7,6 +7,8 @@ from typing import Any
 import openai
 import pytest
 
+from wakeful import compact
+from wakeful.errors import ConfigError
 from wakeful.models.anthropic import read_usage
 from wakeful.models.catalog import Catalog
 from wakeful.models.openai import OpenAIChatModel, read_chat_usage, read_response_usage
@@ -24,6 +26,21 @@ def test_a_declared_window_wins_over_the_catalogues():
 @pytest.mark.parametrize("model", ["my-finetune", "qwen2.5:14b", "llama3.1:8b-instruct-q4_K_M", "gpt-99"])
 def test_an_unknown_models_window_is_not_known_instead_of_a_default(model):
     assert Catalog.default().context_window(model) is None
+
+
+def test_an_unknown_model_without_a_window_is_an_error_and_with_one_is_not():
+    messages = [{"role": "user", "content": "word " * 2_000}, {"role": "assistant", "content": "Yes."}]
+    with pytest.raises(ConfigError, match="my-finetune"):
+        compact(messages, model="my-finetune")
+    assert not compact(messages, model="my-finetune", window=50_000).meta.compacted
+    mine = Catalog.default().with_model("my-finetune", context_window=50_000)
+    assert not compact(messages, model="my-finetune", catalog=mine).meta.compacted
+
+
+def test_an_explicit_window_wins_over_the_catalogue():
+    talk = [{"role": ("user", "assistant")[i % 2], "content": f"{i} " + "word " * 400} for i in range(40)]
+    assert not compact(talk, model="claude-opus-5-5").meta.compacted
+    assert compact(talk, model="claude-opus-5-5", window=8_000, reserve=500).meta.compacted
 
 
 def test_two_models_of_one_family_keep_their_own_windows():
