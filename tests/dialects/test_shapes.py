@@ -83,6 +83,7 @@ class Part(BaseModel):
     thought: bool | None = None
     function_call: dict[str, Any] | None = None
     thought_signature: bytes | None = None
+    inline_data: dict[str, Any] | None = None
 
 
 class Content(BaseModel):
@@ -150,6 +151,12 @@ def test_an_edited_sdk_object_shares_every_block_that_was_not_touched() -> None:
     assert edited.content[2] is ANTHROPIC_REPLY.content[3]
     assert edited.content[1].text == "ho"
     assert ANTHROPIC_REPLY.content[2].text == "hey"  # type: ignore[union-attr]
+
+
+def test_a_medium_in_an_sdk_object_becomes_a_text_in_an_object_of_its_class() -> None:
+    message = Content(role="user", parts=[Part(inline_data={"mime_type": "image/png", "data": b"abc"})])
+    edited = get("gemini").rewrite(message, [SetMedia(0, "[an image]")])
+    assert edited.parts == [Part(text="[an image]")]
 
 
 def test_an_object_of_no_known_sdk_is_refused_when_serialised() -> None:

@@ -348,7 +348,9 @@ def _edited(part: Any, block: Block, edit: Edit) -> Any:
     if isinstance(edit, SetText):
         return edit.text if isinstance(part, str) else changed(part, {"text": edit.text})
     if isinstance(edit, SetMedia):
-        return {"text": edit.text}
+        if isinstance(part, dict):
+            return {"text": edit.text}
+        return changed(part, {"text": edit.text}, [key for key in (*_INLINE, *_FILE) if field(part, key) is not None])
     if isinstance(edit, SetArguments):
         if _get(part, _CALL) is None:
             return part
