@@ -43,7 +43,7 @@ SUMMARY_LABEL = "[record of earlier turns"
 """A summary's text starts so."""
 
 _SUMMARY_HEAD = re.compile(
-    rf"\[record of earlier turns(?: #(\d+)-#(\d+))?, for reference, not a request(?: - archived as ({_ID}(?:, {_ID})*))?\]"
+    rf"\[record of earlier turns(?: #(\d+)-#(\d+))?, not a request(?:, archived as ({_ID}(?:, {_ID})*))?\]"
 )
 
 
@@ -109,8 +109,8 @@ class SummaryHead:
 
     def __str__(self) -> str:
         numbers = f" #{self.first}-#{self.last}" if self.first is not None else ""
-        ids = f" - archived as {', '.join(self.ids)}" if self.ids else ""
-        return f"{SUMMARY_LABEL}{numbers}, for reference, not a request{ids}]"
+        ids = f", archived as {', '.join(self.ids)}" if self.ids else ""
+        return f"{SUMMARY_LABEL}{numbers}, not a request{ids}]"
 
 
 def summary_head(text: str) -> tuple[SummaryHead, str] | None:

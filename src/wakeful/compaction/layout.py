@@ -32,7 +32,7 @@ def lay_out(ledger: Ledger, max_tokens: int, count: Count, *, quotes: bool = Tru
     chars = max_tokens * 4
     best = ""
     for _ in range(5):
-        text = _write(facts, ledger.said if quotes else (), chars)
+        text = _write(facts, ledger.said if quotes else (), chars, ledger.unread)
         tokens = count(text, "text")
         if tokens <= max_tokens:
             best = text if len(text) > len(best) else best
@@ -71,9 +71,11 @@ def _by_worth(fact: Fact) -> int:
     return -fact.worth
 
 
-def _write(facts: Sequence[Fact], said: Sequence[Said], chars: int) -> str:
+def _write(facts: Sequence[Fact], said: Sequence[Said], chars: int, unread: int | None) -> str:
     """Choose what fits in ``chars`` and write it, oldest first."""
     chosen = _Choice(chars)
+    if unread is not None:
+        chosen.open(unread)
     limit = int(chars * SAID_SHARE)
     for kind in (0, 1, 2):
         for item in said:
@@ -96,6 +98,12 @@ class _Choice:
         self._keys: set[tuple[Line, str]] = set()
         self._said: list[Said] = []
         self._quoted = ""
+        self._opening = ""
+
+    def open(self, unread: int) -> None:
+        """Say first what was not read."""
+        self._opening = f"(what stands before #{unread + 1} is in the archive alone)"
+        self.left -= len(self._opening) + 1
 
     def fact(self, fact: Fact) -> bool:
         """Take a value when there is room; True for one that stands in a quote already."""
@@ -137,7 +145,7 @@ class _Choice:
         for line, taken in self._lines.items():
             rows.append((line.source, 1, _row(line, [fact for value, fact in line.facts.items() if value in taken])))
         rows.sort(key=lambda row: row[:2])
-        return "\n".join([row[2] for row in rows])
+        return "\n".join([*([self._opening] if self._opening else []), *[row[2] for row in rows]])
 
 
 def _row(line: Line, facts: Sequence[Fact]) -> str:

@@ -33,12 +33,16 @@ LONG = 4_000
 ARGUMENT = 7
 """Score of a value that was passed to a tool."""
 
-PERSON = (7, 6, 5, 5, 2, 4)
+PERSON = (7, 6, 5, 5, 2, 2)
 RESULT = (5, 4, 4, 2, 1, 2)
 MODEL = (4, 3, 1, 2, 0, 0)
 FOLDED = (6, 5, 5, 3, 2, 3)
 """Scores of a value by who brought it (a person, a result, the model's prose, an earlier summary) and its kind
 (``values.ID`` ... ``values.WORD``)."""
+
+MOST_READ = 512
+"""Messages that are read, newest first. A longer stretch is compacted at once only when a long history comes cold; its
+older part is in the archive, and the digest says so."""
 
 HITS = 3
 """Most that further messages with the value add to its score, one each."""
@@ -109,12 +113,12 @@ class Ledger:
 
     facts: dict[str, Fact] = field(default_factory=dict)
     said: list[Said] = field(default_factory=list)
-    complete: bool = True
-    """False: the scan stopped before the oldest message."""
+    unread: int | None = None
+    """Number of the newest message that was not read; None: all were."""
 
     def without(self, text: str) -> Ledger:
         """Give the ledger without the values that stand in a text, and without what was said."""
-        return Ledger({value: fact for value, fact in self.facts.items() if value not in text}, [], self.complete)
+        return Ledger({value: fact for value, fact in self.facts.items() if value not in text}, [], self.unread)
 
     def needed(self, max_tokens: int) -> list[str]:
         """Give the values that a digest of this size must carry: the most telling, in an eighth of its characters."""
@@ -148,8 +152,8 @@ def extract(
         view = read(messages[index])
         for block in reversed(view.blocks):
             reader.take(block, view.role, numbers[index])
-        if reader.size > enough:
-            reader.ledger.complete = index == 0
+        if index and (reader.size > enough or len(messages) - index >= MOST_READ):
+            reader.ledger.unread = numbers[index - 1]
             break
     if folded:
         from wakeful.compaction.layout import fold
@@ -343,8 +347,11 @@ class Reader:
             self._again(known, key)
             return
         line = self._line
-        fact = self._facts[value] = line.facts[value] = Fact(value, key, kind, self._scores[kind], line, line)
-        self.size += len(fact.value) + 2
+        score = self._scores[kind]
+        if key and kind <= values.PLAIN and values.NAMING_KEY.search(key):
+            score += 1
+        self._facts[value] = line.facts[value] = Fact(value, key, kind, score, line, line)
+        self.size += len(value) + 2
 
     def _again(self, known: Fact, key: str) -> None:
         line = self._line

@@ -37,6 +37,11 @@ _TIME = re.compile(r"[\d:.]+(?:[+-]\d+|Z|am|pm)?", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _LONG_TOKEN = 48
 
+NAMING_KEY = re.compile(
+    r"(?:^|_|(?<=[a-z])(?=[A-Z]))(?:id|ids|uuid|guid|key|number|code|ref|sku|path|file|url|uri|email)s?$", re.I
+)
+"""Keys whose value names a thing, by the conventions of APIs: ``id``, ``order_id``, ``orderId``, ``flight_number``."""
+
 UNITS = frozenset(
     "g kg mg t m km cm mm mi ft in s ms min mins minutes h hr hrs hours days weeks months years W kW kWh V A Hz kHz MHz "
     "GHz B kB KB MB GB TB KiB MiB GiB TiB bytes bits bps Mbps Gbps km/h mph % percent USD EUR GBP CHF JPY CNY INR dollars "
@@ -56,7 +61,7 @@ def kind_of_value(value: str) -> int:
             return ID if _INSIDE.search(value) else COMMON if value.islower() else PLAIN
         return COMMON if value.islower() and value.replace(" ", "").isalpha() else NAME if value.istitle() else PLAIN
     if _DATE.fullmatch(value):
-        return ID
+        return ID if len(value) <= 10 else PLAIN
     if _NUMBER.fullmatch(value):
         return ID if len(value) >= 6 and value.isdigit() else NUMBER
     return PLAIN if " " in value else NUMBER if _TIME.fullmatch(value) else ID
