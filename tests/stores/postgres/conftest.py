@@ -13,25 +13,17 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 psycopg = pytest.importorskip("psycopg")
 
+from postgres_places import empty, on_database  # noqa: E402
+
 from wakeful.stores.postgres import open_postgres  # noqa: E402
 from wakeful.stores.postgres.store import PostgresStore  # noqa: E402
 
 _numbers = itertools.count()
-
-
-def on_database(url: str, name: str, user: str | None = None) -> str:
-    """The same server, another database and, when given, another role."""
-    parts = urlsplit(url)
-    if user is None:
-        return urlunsplit(parts._replace(path=f"/{name}"))
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(path=f"/{name}", netloc=f"{user}:{user}@{host}"))
 
 
 @pytest.fixture(scope="session")
@@ -70,16 +62,6 @@ def database(empty_database: str) -> str:
     """URL of a database of one's own, with the schema."""
     open_postgres(empty_database).close()
     return empty_database
-
-
-def empty(url: str) -> None:
-    """Delete every row but the schema's version."""
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            "TRUNCATE wakeful.scopes, wakeful.nodes, wakeful.words, wakeful.models, wakeful.vectors, wakeful.edges, "
-            "wakeful.history, wakeful.states, wakeful.leases, wakeful.tombstones"
-        )
-        connection.execute("DELETE FROM wakeful.settings WHERE key <> 'schema'")
 
 
 @pytest.fixture

@@ -133,11 +133,12 @@ ORDER BY n.importance, n.id LIMIT %(limit)s
 -- name: query_nodes.importance_down
 ORDER BY n.importance DESC, n.id DESC LIMIT %(limit)s
 
+-- The joined empty string keeps the planner from walking the ids of all owners in order.
 -- name: query_nodes.id_up
-ORDER BY n.id LIMIT %(limit)s
+ORDER BY n.id || '' LIMIT %(limit)s
 
 -- name: query_nodes.id_down
-ORDER BY n.id DESC LIMIT %(limit)s
+ORDER BY n.id || '' DESC LIMIT %(limit)s
 
 -- name: subtree_mark
 SELECT o.path, n.place {from_nodes} WHERE n.id = %(after)s AND n.owner = {below}
