@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -601,6 +602,33 @@ def test_the_container_resolves_by_type():
     assert isinstance(box.require(ObservabilityHook), NoOpObservabilityHook)
     with pytest.raises(ConfigError, match="CallbackManager"):
         box.require(CallbackManager)
+
+
+def test_the_container_takes_a_table_by_type_too():
+    provider, hook = Provider(), Recorder()
+    box = BaseAgentDeps({ModelProvider: provider, ObservabilityHook: hook})
+    assert box.require(ModelProvider) is provider
+    assert box.require(ObservabilityHook) is hook
+
+
+def test_another_containers_hook_and_a_plain_answer_do_as_well():
+    provider, hook = Provider(), Recorder()
+
+    class Theirs:
+        def require(self, kind: Any) -> Any:
+            return {ModelProvider: provider, ObservabilityHook: hook}[kind]
+
+        def get(self, kind: Any) -> Any:
+            return None
+
+    class Plain(Provider.Model):
+        async def ainvoke(self, messages: list[Any]) -> Any:
+            return SimpleNamespace(content="Plain.")
+
+    provider.Model = Plain  # type: ignore[misc]
+    update = run(EAGER, {"messages": talk(9), "deps": Theirs()})
+    assert update["messages"][-1].content == HEAD + "Plain."
+    assert hook.seen[1][1][2] == {}
 
 
 def test_a_subclass_may_hold_its_collaborators_as_attributes():

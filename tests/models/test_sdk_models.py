@@ -276,6 +276,54 @@ def test_a_refused_wish_is_left_out_and_shown(api, colour, wish):
             assert "JSON schema" in str(picky.requests[-1].body)
 
 
+@pytest.mark.parametrize(
+    ("message", "leaves_out"),
+    [
+        ("`thinking.disabled` is not supported: this model always thinks", True),
+        ("thinking: Input should be 'adaptive'", True),
+        (
+            "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be",
+            False,
+        ),
+    ],
+)
+def test_no_thinking_is_left_out_for_a_model_that_always_thinks(message, leaves_out):
+    with ProviderServer(lambda _: "ok") as picky, asked("anthropic", "chat", picky) as ask:
+        picky.plan(Failure.invalid(message))
+        if leaves_out:
+            assert ask(ChatRequest(prompt="Go.", thinking=False)).text == "ok"
+            assert "thinking" not in picky.requests[-1].body
+        else:
+            with pytest.raises(InvalidRequest):
+                ask(ChatRequest(prompt="Go.", thinking=False))
+            assert ask.model.refused == set()
+
+
+@pytest.mark.parametrize(
+    ("message", "resent_as"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "new",
+        ),
+        ("max_tokens is too large: 99999. This model allows at most 4096 completion tokens.", None),
+        ("temperature must be between 0 and 2", None),
+    ],
+)
+def test_a_wrong_value_is_an_error_and_not_a_wish_to_leave_out(message, resent_as):
+    with ProviderServer(lambda _: "ok") as picky, asked("openai_chat", "chat", picky) as ask:
+        picky.plan(Failure.invalid(message))
+        request = ChatRequest(prompt="Go.", max_tokens=50, temperature=3.0)
+        if resent_as is None:
+            with pytest.raises(InvalidRequest):
+                ask(request)
+            assert len(picky.requests) == 1
+        else:
+            assert ask(request).text == "ok"
+            assert picky.requests[-1].body["max_completion_tokens"] == 50
+            assert "max_tokens" not in picky.requests[-1].body
+
+
 def test_encrypted_reasoning_is_left_out_for_models_without_it():
     with ProviderServer(lambda _: Failure.invalid("Encrypted content is not supported with this model.")) as picky:
         picky.plan(Failure.invalid("Encrypted content is not supported with this model."), "ok")

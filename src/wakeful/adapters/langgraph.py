@@ -22,8 +22,10 @@ from wakeful.adapters.langgraph_deps import (
     ModelProvider,
     NoOpObservabilityHook,
     ObservabilityHook,
+    hook_of,
     log,
     notify,
+    usage_dict,
 )
 from wakeful.compaction.history_share import (
     DEFAULT_WINDOW,
@@ -132,7 +134,7 @@ async def _summarise(
     prompt = [HumanMessage(content=summary_prompt(old, room_chars=_room_chars(chosen, config)))]
     model = resolved_name(llm) or chosen.model_name
     run_id = state.get("run_id") or ""
-    hook = deps.get(ObservabilityHook) or NoOpObservabilityHook()
+    hook = hook_of(deps)
     manager = state.get("_callback_manager") or deps.get(CallbackManager)
     if manager is not None and manager.is_noop:
         manager = None
@@ -147,7 +149,7 @@ async def _summarise(
         # A run with this tag stays out of the graph's own message stream, so no summary token reaches the user.
         tagged = {"config": {"tags": ["nostream", NODE_NAME]}} if isinstance(llm, Runnable) else {}
         response = await llm.ainvoke(prompt, **tagged)
-        text, usage = text_of(response), dict(getattr(response, "usage_metadata", None) or {})
+        text, usage = text_of(response), usage_dict(response)
     except BaseException as error:
         failure = f"{type(error).__name__}: {error}"
         raise

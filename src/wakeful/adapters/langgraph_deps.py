@@ -108,13 +108,16 @@ class MemoryFlusher(Protocol):
 class BaseAgentDeps:
     """A container of collaborators, resolved by type.
 
-    ``BaseAgentDeps(provider, hook)`` finds each by what it can do; ``provide(T, it)`` names the type, and wins. The
-    attributes of a subclass's instance are searched too. The observability hook defaults to the one that does nothing.
+    ``BaseAgentDeps(provider, hook)`` finds each by what it can do; ``BaseAgentDeps({T: it})`` and ``provide(T, it)``
+    name the type, and win. The attributes of a subclass's instance are searched too. The observability hook defaults to the one that does nothing.
     """
 
     def __init__(self, *collaborators: Any) -> None:
         self._provided: dict[Any, Any] = {}
-        self._collaborators = collaborators
+        self._collaborators = tuple(each for each in collaborators if not isinstance(each, Mapping))
+        for each in collaborators:
+            if isinstance(each, Mapping):
+                self._provided.update(each)
 
     def provide(self, kind: type[T], it: T) -> BaseAgentDeps:
         """Give ``it`` whenever ``kind`` is asked for; returns the container."""
@@ -151,3 +154,20 @@ async def notify(function: Any, *args: Any) -> None:
             await value
     except Exception:
         log.exception("a hook failed: %s", getattr(function, "__qualname__", function))
+
+
+def hook_of(deps: Any) -> Any:
+    """Give the observability hook of a container, ours or another's; the one that does nothing when it has none."""
+    found = deps.get(ObservabilityHook)
+    if found is None:
+        try:
+            found = deps.require(ObservabilityHook)
+        except Exception:
+            log.debug("the graph's deps hold no observability hook")
+    return found if found is not None else NoOpObservabilityHook()
+
+
+def usage_dict(message: Any) -> dict[str, Any]:
+    """Give the usage that a LangChain message carries, as it stands; empty when it carries none."""
+    usage = getattr(message, "usage_metadata", None)
+    return dict(usage) if isinstance(usage, Mapping) else {}

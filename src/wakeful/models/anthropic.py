@@ -7,11 +7,12 @@ out; thinking blocks go back with their signatures; temperature may not be set w
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from wakeful.errors import AuthError, MissingExtra, TransportError
+from wakeful.errors import AuthError, InvalidRequest, MissingExtra, ModelError, TransportError
 from wakeful.models.chat import closed_schema, schema_instruction, system_text, tool_call
 from wakeful.models.retry import make_error
 from wakeful.models.sdk import Assembler, SdkModel, plain
@@ -54,9 +55,8 @@ class AnthropicModel(SdkModel):
         "temperature": "temperature",
         "output_config": "output_config",
         "output_format": "output_config",
+        "output format": "output_config",
         "structured output": "output_config",
-        "thinking.type": "thinking",
-        "thinking.disabled": "thinking",
     }
 
     def __init__(
@@ -121,6 +121,14 @@ class AnthropicModel(SdkModel):
         if request.timeout is not None:
             params["timeout"] = request.timeout
         return params
+
+    def _refused_wish(self, error: ModelError, params: Mapping[str, Any]) -> str | None:
+        """Name the refused wish; "no thinking" is one, since some models always think (errors about blocks are not)."""
+        text = str(error).lower()
+        off = params.get("thinking") == THINKING_OFF and "thinking" not in self.refused
+        if off and isinstance(error, InvalidRequest) and "thinking" in text and not re.search(r"messages\.\d", text):
+            return "thinking"
+        return super()._refused_wish(error, params)
 
     def _demand(self, params: dict[str, Any], request: ChatRequest) -> None:
         schema = request.schema or {}

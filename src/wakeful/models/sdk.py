@@ -11,6 +11,7 @@ Rules of the file:
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from typing import Any, ClassVar
@@ -21,6 +22,12 @@ from wakeful.models.retry import wrap
 from wakeful.needs import ChatReply, ChatRequest, Done, StreamPart
 
 Steps = Generator[dict[str, Any], Any, Any]
+
+REFUSES = re.compile(r"support|permitted|allowed|unrecogni|unknown|unexpected|deprecated|extra (inputs|fields)")
+"""Words of an error that says "this model does not take that", and not "your value is wrong".
+
+Source: the error texts of Anthropic, OpenAI, vLLM and llama.cpp's server for parameters that a model lacks.
+"""
 
 
 class Assembler(ABC):
@@ -135,9 +142,9 @@ class SdkModel(ABC):
 
     def _refused_wish(self, error: ModelError, params: Mapping[str, Any]) -> str | None:
         """Name the parameter that this refusal is about, if it was sent and can be left out."""
-        if not isinstance(error, InvalidRequest):
-            return None
         text = str(error).lower()
+        if not isinstance(error, InvalidRequest) or not REFUSES.search(text):
+            return None
         sent = {*params, *(params.get("extra_body") or ())}
         for word, name in self.wishes.items():
             if name not in self.refused and name in sent and word in text:
