@@ -60,7 +60,6 @@ __all__ = [
 
 NODE_NAME = "context_window_summariser"
 """The name under which the summariser's call is reported."""
-
 State = Mapping[str, Any]
 Node = Callable[[State], Awaitable[dict[str, Any]]]
 
@@ -73,9 +72,9 @@ def create_context_window_node(
 ) -> Node:
     """Make the node: ``async state -> partial state``.
 
-    ``model_config``: the running agent's model, whose window counts when the config names none. ``role_models``: its
-    ``"summary"`` is used for the summariser as it is. The node never raises: what goes wrong is logged, and the state
-    stays as it was. Raises ``ConfigError`` for a config of another type, ``MissingExtra`` without LangChain.
+    ``model_config``: the running agent's model; its window counts when the config names none. ``role_models``: its
+    ``"summary"`` is the summariser, as it is. The node never raises: what goes wrong is logged, the state stays as it
+    was. Raises ``ConfigError`` for a config of another type, ``MissingExtra`` without LangChain.
     """
     if not isinstance(config, CompactionConfig):
         raise ConfigError(f"create_context_window_node takes a CompactionConfig, not {type(config).__name__}")

@@ -109,7 +109,8 @@ class BaseAgentDeps:
     """A container of collaborators, resolved by type.
 
     ``BaseAgentDeps(provider, hook)`` finds each by what it can do; ``BaseAgentDeps({T: it})`` and ``provide(T, it)``
-    name the type, and win. The attributes of a subclass's instance are searched too. The observability hook defaults to the one that does nothing.
+    name the type, and win. The attributes of a subclass's instance are searched too. The observability hook defaults to
+    the one that does nothing.
     """
 
     def __init__(self, *collaborators: Any) -> None:
