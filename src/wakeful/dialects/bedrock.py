@@ -79,6 +79,8 @@ _NAMES = frozenset(
         "searchResult",
     }
 )
+_SIGNS = 8
+"""Messages that are looked at: the shape of the first ones decides."""
 _new = tuple.__new__
 
 
@@ -93,7 +95,7 @@ class Bedrock:
         if not len(messages):
             return 0.0
         sure = 0.0
-        for message in messages:
+        for message in messages[:_SIGNS]:
             if type(message) is not dict or message.get("role") not in ("user", "assistant") or len(message) > 4:
                 return 0.0
             content = message.get("content")

@@ -68,6 +68,8 @@ _INLINE = ("inlineData", "inline_data")
 _FILE = ("fileData", "file_data")
 _CODE = ("executableCode", "executable_code")
 _CODE_RESULT = ("codeExecutionResult", "code_execution_result")
+_SIGNS = 8
+"""Messages that are looked at: the shape of the first ones decides."""
 _new = tuple.__new__
 
 
@@ -79,7 +81,7 @@ class Gemini:
 
     def recognises(self, messages: Sequence[Any]) -> float:
         """Say how surely these are Gemini contents: parts in place of content."""
-        for message in messages:
+        for message in messages[:_SIGNS]:
             role = field(message, "role")
             if field(message, "parts") is None or field(message, "content") is not None:
                 return 0.0

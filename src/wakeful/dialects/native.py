@@ -125,6 +125,8 @@ def brief(value: Any) -> str:
 
 def field(value: Any, key: str, default: Any = None) -> Any:
     """Give a field of a dictionary or of an SDK object."""
+    if type(value) is dict:
+        return value.get(key, default)
     if isinstance(value, Mapping):
         return value.get(key, default)
     return getattr(value, key, default)
