@@ -15,7 +15,7 @@ from typing import Any
 
 from wakeful.compaction.archive import archive_id, is_summary, placeholder, placeholder_id
 from wakeful.compaction.measure import History
-from wakeful.compaction.moves import Clear, Move, Shorten, StripThinking
+from wakeful.compaction.moves import Clear, Digest, Drop, Move, Shorten, StripThinking
 from wakeful.compaction.policy import MIN_CLEAR, Policy
 from wakeful.compaction.repair import OPENING
 from wakeful.compaction.rounds import Round, rounds_of
@@ -103,8 +103,8 @@ class Draft:
         self.first_user, self.latest_user = self._users()
         factor = policy.meter.unscaled
         budget = policy.budget
-        self.room, self.goal = factor(budget.room), factor(budget.goal)
-        self.byte_room, self.byte_goal = budget.byte_room, budget.byte_goal
+        self.room, self.goal, self.start = factor(budget.room), factor(budget.goal), factor(budget.start)
+        self.byte_room, self.byte_goal, self.byte_start = budget.byte_room, budget.byte_goal, budget.byte_start
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -116,18 +116,20 @@ class Draft:
         """It came down to the target."""
         return self.tokens <= self.goal and self.size <= self.byte_goal
 
+    def rests(self) -> bool:
+        """It is so small that no compaction would start."""
+        return self.tokens <= self.start and self.size <= self.byte_start
+
     def old(self, keep: int) -> list[Round]:
         """Rounds that may go, oldest first, but for the newest ``keep`` of all rounds."""
-        rounds = self.rounds[: len(self.rounds) - keep] if keep else self.rounds
-        return [r for r in rounds if not r.pinned and r.start not in self.gone]
+        return self._may_go(self.rounds[: max(0, len(self.rounds) - keep)])
 
     def recent(self, keep: int) -> list[Round]:
-        """Rounds that may go among the newest ``keep``."""
-        return (
-            [r for r in self.rounds[len(self.rounds) - keep :] if not r.pinned and r.start not in self.gone]
-            if keep
-            else []
-        )
+        """Rounds that may go among the newest ``keep``, oldest first."""
+        return self._may_go(self.rounds[max(0, len(self.rounds) - keep) :])
+
+    def _may_go(self, rounds: list[Round]) -> list[Round]:
+        return [r for r in rounds if not r.pinned and r.start not in self.gone]
 
     def weight_of(self, r: Round) -> int:
         """Tokens of a round now."""
@@ -249,6 +251,10 @@ class Draft:
         if not self.edit(i, edits):
             return False
         self.note_taken(id, i, original, what, before)
+        self._note_clear(i, id, before, what, "old tool results are cleared first")
+        return True
+
+    def _note_clear(self, i: int, id: str, before: int, what: str, reason: str) -> None:
         self.moves.append(
             Clear(
                 index=self.history.origins[i],
@@ -256,9 +262,9 @@ class Draft:
                 tokens_before=before,
                 tokens_after=self.weights[i].tokens,
                 what=what,
+                reason=reason,
             )
         )
-        return True
 
     def _clear_block(self, at: int, block: Any, names: dict[str, str], media: bool, i: int) -> tuple[Edit | None, str]:
         if isinstance(block, ToolResult) and not block.server:
@@ -404,6 +410,35 @@ class Draft:
             self.tokens += weight.tokens
             self.size += weight.wire_bytes
         self.digested = True
+
+    def take_summaries_back(self, reason: str) -> None:
+        """Remove the summary that was made, and those that stand inside a message with something else."""
+        if self.summary is not None:
+            weight = self.summary[1]
+            self.tokens -= weight.tokens
+            self.size -= weight.wire_bytes
+            self.summary = None
+        for place in dict.fromkeys(old.place for old in self.summaries if old.block is not None):
+            blocks = self.dialect.read(self.messages[place]).blocks
+            edits: list[Edit] = [
+                Remove(at) for at, block in enumerate(blocks) if isinstance(block, Text) and is_summary(block.text)
+            ]
+            message = self.dialect.rewrite(self.messages[place], edits) if edits else None
+            if message is None:
+                continue
+            original, before = self.original(place), self.weights[place].tokens
+            self._replace(place, message, self.dialect.weigh(message, self.count))
+            if not self.digested:
+                id = archive_id(self.dialect.name, (self.dialect.dumps(original),))
+                self.note_taken(id, place, original, "an earlier summary", before)
+                self._note_clear(place, id, before, "an earlier summary", reason)
+        self.digested = False
+        self.moves = [
+            Drop(indexes=m.indexes, archive_id=m.archive_id, tokens_before=m.tokens_before, reason=reason)
+            if isinstance(m, Digest)
+            else m
+            for m in self.moves
+        ]
 
 
 def _with_id(edit: Edit, id: str) -> Edit:

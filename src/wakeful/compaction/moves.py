@@ -15,7 +15,7 @@ class Repair:
 
     kind: str
     """``orphan_result``, ``duplicate_result``, ``missing_result``, ``moved_result``, ``late_result``, ``merged``,
-    ``opened`` or ``lone_reasoning``."""
+    ``opened``, ``duplicate_call`` or ``lone_reasoning``."""
     index: int
     """Place of the message concerned; -1 for a message that was added."""
     reason: str

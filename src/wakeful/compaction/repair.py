@@ -1,8 +1,9 @@
 """Make a broken history valid before anything is planned, and say what was done.
 
-What is repaired: results without a call, reasoning items without the item that they belong to, calls without a result, results that stand elsewhere than right after their
-call, second results of one call, neighbours of one role where the format alternates, a history that does not open with
-a user where it must. A history that is whole is not touched; the check is one pass over the weights.
+What is repaired: results without a call, calls without a result, results that stand elsewhere than right after their
+call, second results of one call, reasoning items without the item that they belong to, neighbours of one role where
+the format alternates, a history that does not open with a user where it must. A history that is whole is not touched;
+the check is one pass over the weights.
 
 Rules of the file:
 
@@ -203,6 +204,8 @@ class _Work:
         self.parts: dict[int, list[_Part]] = {}
         self.out: list[tuple[Any, int]] = []
         self.placed: dict[int, tuple[int, ...]] = {}
+        self.twice: set[int] = set()
+        """Items with a call that another item makes too."""
 
     def pair(self) -> None:
         """Find the batch of every result."""
@@ -213,6 +216,8 @@ class _Work:
             if weight.results:
                 growing = None
                 self._pair_results(i, weight)
+            if weight.calls and items and self._is_twice(i, weight.calls[0]):
+                continue
             if weight.calls:
                 if growing is not None and items:
                     growing.calls += weight.calls
@@ -225,6 +230,27 @@ class _Work:
                 growing = None
         for batch in self.batches:
             self.opened_by[batch.last] = batch
+
+    def _is_twice(self, i: int, call_id: str) -> bool:
+        """Settle a call item whose id another one has (ids of items are unique): an unanswered one gives way."""
+        for batch in self.batches:
+            if call_id not in batch.calls:
+                continue
+            if call_id not in batch.waiting:
+                self.twice.add(i)
+                self.repairs.append(Repair("duplicate_call", i, f"call {call_id} is made twice"))
+                return True
+            earlier = next(
+                at
+                for at in range(batch.last, -1, -1)
+                if call_id in self.history.weights[at].calls and at not in self.twice
+            )
+            self.twice.add(earlier)
+            self.repairs.append(Repair("duplicate_call", earlier, f"call {call_id} is made twice"))
+            batch.calls.remove(call_id)
+            batch.waiting.remove(call_id)
+            return False
+        return False
 
     def _pair_results(self, i: int, weight: Weight) -> None:
         for place, call_id in enumerate(weight.results):
@@ -272,10 +298,9 @@ class _Work:
         end = len(weights) - 1
         while end >= 0 and weights[end].kind == Kind.RESULTS:
             end -= 1
-        lone = set(lone_reasoning(weights)) if self.dialect.facts.thinking == "items" else set()
         for i, weight in enumerate(weights):
-            if i in lone:
-                self.repairs.append(Repair("lone_reasoning", i, "no item of the model follows this reasoning item"))
+            if i in self.twice:
+                pass
             elif not weight.results:
                 self.out.append((messages[i], i))
             elif weight.kind == Kind.USER:
@@ -286,7 +311,7 @@ class _Work:
                 elif whole is not None:
                     self.out.append((whole, i))
             batch = self.opened_by.get(i)
-            if batch is not None:
+            if batch is not None and batch.calls:
                 self._lay_results(batch, is_last=i >= end)
 
     def _lay_results(self, batch: _Batch, *, is_last: bool) -> None:
@@ -342,12 +367,20 @@ class _Work:
         return self.dialect.rewrite(self.history.messages[i], edits)
 
     def finish(self) -> History:
-        """Weigh what was laid out."""
+        """Weigh what was laid out; reasoning that lost the item it belongs to goes."""
         known = {
             id(message): weight for message, weight in zip(self.history.messages, self.history.weights, strict=True)
         }
         messages = [message for message, _ in self.out]
         weights = [known.get(id(m)) or self.dialect.weigh(m, self.count) for m in messages]
+        while self.dialect.facts.thinking == "items" and (lone := set(lone_reasoning(weights))):
+            for at in sorted(lone):
+                index = self.out[at][1]
+                self.repairs.append(Repair("lone_reasoning", index, "no item of the model follows this reasoning item"))
+            self.placed = {at - sum(1 for one in lone if one < at): parts for at, parts in self.placed.items()}
+            self.out = [pair for at, pair in enumerate(self.out) if at not in lone]
+            messages = [message for message, _ in self.out]
+            weights = [weight for at, weight in enumerate(weights) if at not in lone]
         origins: list[int] = []
         merged: dict[int, tuple[int, ...]] = {}
         seen: set[int] = set()

@@ -88,7 +88,7 @@ def _spans(weights: Sequence[Weight], facts: Facts, alone: Collection[int]) -> l
             thought = not weights[start][5] & 1
             while items and i < n and weights[i][0] in (2, 3):
                 thinks = weights[i][5] & 1
-                if thinks and thought:
+                if thinks and thought and not calls:
                     break
                 thought = thought or not thinks
                 calls = calls or weights[i][0] == 3

@@ -23,6 +23,9 @@ from wakeful.compaction.shorten import LEAST
 from wakeful.dialects.protocol import Kind
 from wakeful.needs import Flow
 
+BYTES_PER_TOKEN = 5
+"""Bytes that a token of a summary takes in a request, with its escapes; for planning only."""
+
 PLACEHOLDER_TOKENS = 44
 """Tokens of a cleared result with the structure around it, for planning only; what is made is weighed."""
 
@@ -45,6 +48,8 @@ def oldest_first(draft: Draft) -> Flow[Outcome]:
     )
     if not draft.fits():
         _drop(draft, _oldest(draft, draft.recent(keep), draft.fits), "it would not fit otherwise")
+    if not draft.fits():
+        draft.take_summaries_back("it would not fit otherwise")
     return None
     yield  # a flow like the others, though it needs nothing
 
@@ -83,6 +88,9 @@ def ladder(draft: Draft) -> Flow[Outcome]:
     cut = _extend(draft, old, cut)
     if cut:
         yield from _digest_or_drop(draft, old[:cut], old)
+    if not draft.rests():
+        left = [r for r in old if r.start not in draft.gone]
+        _drop(draft, _oldest(draft, left, draft.rests), "the digest came out larger than planned")
     if not draft.fits():
         _clear(draft, draft.recent(keep), draft.fits)
     if not draft.fits():
@@ -90,8 +98,9 @@ def ladder(draft: Draft) -> Flow[Outcome]:
     if not draft.fits():
         recent = _oldest(draft, draft.recent(keep), draft.fits)
         _drop(draft, recent, "it would not fit otherwise")
-    if not draft.fits() and draft.summaries and draft.summary is None and not draft.digested:
+    if not draft.fits():
         _drop(draft, _with_summaries(draft, []), "it would not fit otherwise")
+        draft.take_summaries_back("there is no room for a digest")
     return None
 
 
@@ -229,7 +238,7 @@ def _extend(draft: Draft, old: Sequence[Round], cut: int) -> int:
         return 0
     room = _fresh_room(draft, old)
     tokens = draft.tokens + max(0, room) - draft.goal
-    size = draft.size + 4 * max(0, room) - draft.byte_goal
+    size = draft.size + BYTES_PER_TOKEN * max(0, room) - draft.byte_goal
     for at, r in enumerate(old):
         if at >= cut and tokens <= 0 and size <= 0:
             return at
@@ -253,6 +262,8 @@ def _digest_room(draft: Draft, rest: int) -> int:
     room = min(most, draft.goal - rest)
     if room < MIN_DIGEST:
         room = min(most, draft.room - rest)
+    if draft.policy.budget.max_bytes is not None:
+        room = min(room, int(DIGEST_SHARE * draft.byte_goal) // BYTES_PER_TOKEN)
     return max(0, room - overhead)
 
 
