@@ -330,11 +330,8 @@ _TEXT_KEYS = ("result", "output", "error")
 
 def _response_text(value: Any, parts: Any) -> tuple[str, int, int]:
     """Give a response's text, the number of its media, and their bytes. A response of one text is that text."""
-    text = text_of(value)
-    if isinstance(value, dict) and len(value) == 1:
-        ((key, only),) = value.items()
-        if key in _TEXT_KEYS and isinstance(only, str):
-            text = only
+    key = next(iter(value)) if type(value) is dict and len(value) == 1 else None
+    text = value[key] if key in _TEXT_KEYS and isinstance(value[key], str) else text_of(value)
     media, size = 0, 0
     for part in parts if isinstance(parts, (list, tuple)) else ():
         inline, file = _get(part, _INLINE), _get(part, _FILE)

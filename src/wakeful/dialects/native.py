@@ -151,10 +151,13 @@ def text_of(value: Any) -> str:
     return json_text(value)
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode
+
+
 def json_text(value: Any) -> str:
     """Give a value as compact-enough JSON; what JSON has no form for is shown by its ``repr``."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=repr)
+        return _encode(value)
     except (TypeError, ValueError, RecursionError):
         return brief(value)
 
