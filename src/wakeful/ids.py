@@ -31,6 +31,16 @@ def time_id(milliseconds: int, entropy: int | None = None) -> str:
     return _base32(milliseconds & (1 << 48) - 1, 10) + _base32(entropy & (1 << 80) - 1, 16)
 
 
+def milliseconds_of(id: str) -> int | None:
+    """Read the time of an id that ``time_id`` made, milliseconds since the Unix epoch; None for another text."""
+    if len(id) != 26 or any(letter not in _ALPHABET for letter in id):
+        return None
+    value = 0
+    for letter in id[:10]:
+        value = value * 32 + _ALPHABET.index(letter)
+    return value
+
+
 def content_id(*parts: str | bytes, prefix: str = "") -> str:
     """Make a 20-character id from content: the same parts always give the same id.
 

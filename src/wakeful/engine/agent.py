@@ -14,8 +14,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from wakeful import dialects
@@ -27,9 +28,10 @@ from wakeful.engine.parts import Parts
 from wakeful.engine.resolve import resolve_parts
 from wakeful.engine.session import Session, claim, repairs
 from wakeful.engine.shells import astream_turn, stream_turn
-from wakeful.engine.stream import DoneEvent, ErrorEvent, RunResult, TextFilter, TurnEvent
-from wakeful.engine.trace import PROVIDERS, turn_span
-from wakeful.engine.turns import Steps, TurnFlow
+from wakeful.engine.stream import DoneEvent, ErrorEvent, RunResult, TextFilter, TurnEvent, UsageEvent
+from wakeful.engine.trace import NO_SPAN, PROVIDERS, turn_span
+from wakeful.engine.turn_base import Steps
+from wakeful.engine.turns import TurnFlow
 from wakeful.errors import ConfigError, StaleWriter, TurnError
 from wakeful.ids import time_id
 from wakeful.needs import Ask, ChatReply, Embed, Need, Run, now
@@ -87,12 +89,15 @@ class Agent:
             hooks=hooks,
             approve=approve,
             context=context,
+            archive=archive,
             catalog=catalog,
             meter=meter,
         )
         self._store = _session_store(sessions)
-        self._archive = archive
-        self._roles = _roles(models)
+        options = getattr(self.parts.compactor, "options", {})
+        self._archive = archive if archive is not None else options.get("archive")
+        own = getattr(getattr(memory, "flows", None), "model", None)
+        self._roles = _roles({"summarizer": options.get("summarizer"), "extractor": own, **(models or {})})
         self._memory = memory
         self._tracer = tracer
         self.clock = clock
@@ -203,9 +208,10 @@ class Agent:
     def _stream(self, session_id: str, make: Callable[[tuple[Session, Inbox]], Steps]) -> Iterator[TurnEvent]:
         held = self._take(session_id)
         steps = make(held)
+        answer = partial(self.answer, session=held[0])
         try:
             yield from stream_turn(
-                steps, self.parts.model, self.answer, held[1], parallel=self.parts.parallel, clock=self.clock
+                steps, self.parts.model, answer, held[1], parallel=self.parts.parallel, clock=self.clock
             )
         finally:
             held[0].busy = False
@@ -215,9 +221,8 @@ class Agent:
     ) -> AsyncIterator[TurnEvent]:
         held = self._take(session_id)
         steps = make(held)
-        events = astream_turn(
-            steps, self.parts.model, self.aanswer, held[1], parallel=self.parts.parallel, clock=self.clock
-        )
+        answer = partial(self.aanswer, session=held[0])
+        events = astream_turn(steps, self.parts.model, answer, held[1], parallel=self.parts.parallel, clock=self.clock)
         try:
             async with aclosing(events):  # type: ignore[type-var]  # an async generator
                 async for event in events:
@@ -271,6 +276,7 @@ class Agent:
             },
         )
         flow = TurnFlow(self.parts, session, inbox, state, span)
+        session.span = span
         failure: str | None = "interrupted"
         try:
             yield from flow.run(event, decisions)
@@ -279,6 +285,7 @@ class Agent:
             totals = flow.state.totals
             span.set(gen_ai__usage__input_tokens=totals.input_tokens, gen_ai__usage__output_tokens=totals.output_tokens)
             span.end(failure)
+            session.span = NO_SPAN
 
     def _guarded(self, session: Session, steps: Steps) -> Steps:
         """Stop a writer that was overtaken, and forget what it held."""
@@ -289,28 +296,55 @@ class Agent:
             session.turn = None
             raise
 
-    def answer(self, need: Need) -> Any:
+    def answer(self, need: Need, session: Session | None = None) -> Any:
         """Answer a need of a flow: internal model calls, and the stores."""
         match need:
             case Ask(request, role):
-                return self._role(role).chat(request)
+                with self._internal(role, session) as note:
+                    return note(self._role(role).chat(request))
             case Run(ops, store):
                 return self._store_of(store).execute(ops)
-            case Embed():
-                raise ConfigError("a turn embeds nothing itself; memory does")
+            case Embed() if self._memory is not None:
+                return self._memory.flows.answer(need)
             case _:
-                raise ConfigError(f"an agent can't answer {type(need).__name__}")
+                raise ConfigError(f"this agent can't answer {type(need).__name__}; it has no memory")
 
-    async def aanswer(self, need: Need) -> Any:
+    async def aanswer(self, need: Need, session: Session | None = None) -> Any:
         """Answer a need of a flow, awaited."""
         match need:
             case Ask(request, role):
-                reply: ChatReply = await self._role(role).achat(request)
-                return reply
+                with self._internal(role, session) as note:
+                    return note(await self._role(role).achat(request))
             case Run(ops, store):
                 return await self._store_of(store).aexecute(ops)
+            case Embed() if self._memory is not None:
+                return await self._memory.flows.aanswer(need)
             case _:
                 return self.answer(need)
+
+    @contextmanager
+    def _internal(self, role: str, session: Session | None) -> Iterator[Callable[[ChatReply], ChatReply]]:
+        """Trace an internal model call, and keep what it used for the turn to report."""
+        model = self._role(role)
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model.name, "wakeful.role": role}
+        span = session.span.child(f"chat {model.name}", attributes) if session is not None else NO_SPAN
+
+        def note(reply: ChatReply) -> ChatReply:
+            if reply.usage is not None and session is not None:
+                name = reply.model or model.name
+                session.internal.append(UsageEvent(reply.usage, role, name, self.parts.price(reply.usage, name)))
+                span.set(
+                    gen_ai__usage__input_tokens=reply.usage.input_tokens,
+                    gen_ai__usage__output_tokens=reply.usage.output_tokens,
+                )
+            return reply
+
+        try:
+            yield note
+        except BaseException as error:
+            span.end(type(error).__name__)
+            raise
+        span.end()
 
     def _role(self, role: str) -> Any:
         return self._roles.get(role, self.parts.model)
@@ -336,12 +370,10 @@ def _session_store(sessions: Any) -> Any:
     return open_session_store(sessions)
 
 
-def _roles(models: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not models:
-        return {}
+def _roles(models: Mapping[str, Any]) -> dict[str, Any]:
     from wakeful.models.chat import coerce_model
 
-    return {role: coerce_model(each) for role, each in models.items()}
+    return {role: coerce_model(each) for role, each in models.items() if each is not None}
 
 
 def _fold(events: Iterator[TurnEvent], session: str) -> RunResult:

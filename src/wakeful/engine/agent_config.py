@@ -182,12 +182,18 @@ def make_compactor(ref: Ref, entry: str) -> Any:
 
 
 def _no_op() -> Any:
-    from wakeful.engine.compacting import NoCompaction
+    from wakeful.compaction.compactor import NoOp
 
-    return NoCompaction
+    return NoOp
 
 
-COMPACTORS: dict[str, Any] = {"no_op": _no_op}
+def _window_manager() -> Any:
+    from wakeful.compaction.compactor import WindowManager
+
+    return WindowManager
+
+
+COMPACTORS: dict[str, Any] = {"no_op": _no_op, "window_manager": _window_manager}
 """Compactors that a stored configuration may name: by name, a function that gives the class."""
 
 

@@ -1,17 +1,23 @@
 """The compactor at a turn's boundary: what it is given, how its answer is judged, and how much deeper to cut.
 
-A compactor is anything with ``maybe_compact(acc, ctx) -> (acc, meta)``: a plain method, an async one, or a flow.
+Rules of the file:
+
+- A failure leaves the conversation as it was, with ``error`` in the meta.
+- ``before_compact`` hooks are asked when a compaction is at hand, never at a boundary where everything fits. What a
+  vetoed compaction made is thrown away; a pin has it made anew.
+- After the provider refused a request as too long, its own estimate is not believed: the compactor is given a window
+  in which what it measured does not fit.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from wakeful.compaction.compactor import CompactContext, NoOp, WindowManager, check_compactor, needs_window
 from wakeful.conversation import AgentMemory
 from wakeful.engine.hooks import Hooks, Pin, TurnInfo, Veto
 from wakeful.engine.session import Session
@@ -22,20 +28,14 @@ from wakeful.turn.effects import CompactInfo
 
 logger = logging.getLogger("wakeful.turn")
 
-HARDER = (0.75, 0.5, 0.25, 0.1)
-"""Shares of the window that are tried in turn after the provider refused a request as too long, until one compacts."""
+DEEPER = 0.6
+"""Share of what the conversation was measured at that a deeper compaction leaves room for."""
 
+SHARES = (0.75, 0.5, 0.25, 0.1)
+"""Shares of the window that are tried in turn with a compactor that measures nothing, until one compacts."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactContext:
-    """What the compactor is told beside the conversation."""
-
-    model: str | None
-    window: int | None
-    """Tokens; None only for a compactor that needs none."""
-    prompt_tokens: int
-    """Estimated tokens of system prompt and tool definitions of the next call; 0 when there is no window."""
-    mid_round: bool
+RESERVE = 4096
+"""Most tokens that a window manager without a reserve of its own takes for the reply (half of a small window)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,50 +47,32 @@ class Running:
     turn_id: str
 
 
-class NoCompaction:
-    """Never compacts: no work, no window looked up."""
-
-    def needs_window(self) -> bool:
-        """Say that nothing is sized."""
-        return False
-
-    def maybe_compact(self, acc: Any, ctx: Any) -> tuple[Any, dict[str, Any]]:
-        """Give the same conversation back."""
-        del ctx
-        return acc, {"compacted": False}
+def checked_compactor(compactor: Any, entry: str) -> Any:
+    """Give the compactor back, or refuse what only looks like one; None is ``NoOp``."""
+    if compactor is None:
+        return NoOp()
+    options = getattr(compactor, "options", None)
+    check_compactor(compactor, options if isinstance(options, Mapping) else None, entry=entry)
+    return compactor
 
 
-def check_compactor(compactor: Any, entry: str) -> None:
-    """Refuse what only looks like a compactor, where the agent is made."""
-    method = getattr(compactor, "maybe_compact", None)
-    if not callable(method):
-        raise ConfigError(f"{entry}: the compactor {type(compactor).__name__} has no maybe_compact(acc, ctx)")
-    try:
-        inspect.signature(method).bind(None, None)
-    except TypeError as error:
-        raise ConfigError(
-            f"{entry}: {type(compactor).__name__}.maybe_compact can't be called with (acc, ctx): {error}"
-        ) from error
-    needs = getattr(compactor, "needs_window", None)
-    if needs is not None:
-        try:
-            inspect.signature(needs).bind()
-        except TypeError as error:
-            raise ConfigError(f"{entry}: {type(compactor).__name__}.needs_window takes no arguments") from error
-    validate = getattr(compactor, "validate_opts", None)
-    if validate is None:
-        return
-    try:
-        inspect.signature(validate).bind(None, None)
-    except TypeError as error:
-        raise ConfigError(f"{entry}: {type(compactor).__name__}.validate_opts takes (opts, entry)") from error
-    validate(getattr(compactor, "options", {}), entry)
+def for_session(compactor: Any, session: Session, focus: str | None = None) -> Any:
+    """Give the compactor for one session: its archive keeps the session's spans apart, its breaker is its own."""
+    if type(compactor) is not WindowManager:
+        return compactor
+    options = dict(compactor.options)
+    if focus is not None:
+        return WindowManager(**{**options, "instructions": focus, "space": archive_space(compactor, session.id)})
+    if session.compactor is None:
+        session.compactor = WindowManager(**{**options, "space": archive_space(compactor, session.id)})
+    return session.compactor
 
 
-def needs_window(compactor: Any) -> bool:
-    """Whether the compactor sizes against the model's window; one that does not say so does."""
-    method = getattr(compactor, "needs_window", None)
-    return True if method is None else bool(method())
+def archive_space(compactor: Any, session: str) -> str:
+    """Give the part of the archive that belongs to a session."""
+    options = getattr(compactor, "options", None)
+    base = options.get("space", "") if isinstance(options, Mapping) else ""
+    return f"{base}/{session}" if base else session
 
 
 def resolve_window(compactor: Any, model: str, catalog: ModelCatalog, pinned: int | None, entry: str) -> int | None:
@@ -101,7 +83,7 @@ def resolve_window(compactor: Any, model: str, catalog: ModelCatalog, pinned: in
     if not needs_window(compactor):
         return None
     options = getattr(compactor, "options", None)
-    given = options.get("context_window") or options.get("window") if isinstance(options, Mapping) else None
+    given = options.get("context_window") if isinstance(options, Mapping) else None
     window = given or pinned or catalog.context_window(model)
     if window is None:
         raise ConfigError(
@@ -123,43 +105,68 @@ def prompt_tokens(count: Any, system: Any, tools: tuple[ToolSpec, ...]) -> int:
 def compact_flow(
     session: Session, compactor: Any, hooks: Hooks, info: CompactInfo, ctx: CompactContext, turn: TurnInfo
 ) -> Flow[Mapping[str, Any]]:
-    """Let the compactor look, and take over what it made. Give its meta; a failure leaves the conversation as it was."""
-    memory = session.memory
-    pins, veto = yield from _ask_hooks(hooks, memory, turn)
-    if veto is not None and not info.harder:
-        return {"compacted": False, "reason": "vetoed", "why": veto}
-    for entry_id in pins:
-        if entry_id in memory.entries:
-            memory = memory.pin(entry_id)
-    acc = Running(memory, session.id, info.turn_id)
+    """Let the compactor look. Give its meta; with ``memory``, the new conversation, when it compacted."""
+    acc = Running(session.memory, session.id, info.turn_id)
     try:
         after, meta = yield from _compact(compactor, acc, ctx, harder=info.harder)
-    except (ConfigError, StaleWriter):
+        if after.memory is acc.memory:
+            return {**meta, "compacted": False}
+        pins, veto = yield from _ask_hooks(hooks, acc.memory, turn)
+        if veto is not None:
+            return {"compacted": False, "reason": "vetoed", "why": veto}
+        if pins:
+            acc = replace(acc, memory=_pinned(acc.memory, pins))
+            session.memory = acc.memory
+            after, meta = yield from _compact(compactor, acc, ctx, harder=info.harder)
+    except StaleWriter:
         raise
     except Exception as error:
         logger.warning("the compactor %s failed", type(compactor).__name__, exc_info=True)
         return {"compacted": False, "error": f"{type(error).__name__}: {error}"}
-    if after.memory is memory:
-        session.memory = memory
+    if after.memory is acc.memory:
         return {**meta, "compacted": False}
     return {**meta, "compacted": True, "memory": after.memory}
 
 
+def _pinned(memory: AgentMemory, ids: list[str]) -> AgentMemory:
+    shown = {entry.id for entry in memory.active}
+    for entry_id in ids:
+        if entry_id in shown:
+            memory = memory.pin(entry_id)
+    return memory
+
+
 def _compact(compactor: Any, acc: Running, ctx: CompactContext, *, harder: bool) -> Flow[tuple[Any, dict[str, Any]]]:
-    if not harder or ctx.window is None:
-        return (yield from _once(compactor, acc, ctx))
-    meta: dict[str, Any] = {"compacted": False}
-    for share in HARDER:
-        tight = CompactContext(
-            model=ctx.model,
-            window=max(1, int(ctx.window * share)),
-            prompt_tokens=min(ctx.prompt_tokens, int(ctx.window * share / 2)),
-            mid_round=ctx.mid_round,
-        )
+    after, meta = yield from _once(compactor, acc, ctx)
+    if not harder or ctx.window is None or after.memory is not acc.memory:
+        return after, meta
+    measured = meta.get("tokens_before")
+    if measured:
+        windows = [_tight(compactor, int(measured * DEEPER), ctx)]
+    else:
+        windows = [replace(ctx, window=max(1, int(ctx.window * share)), prompt_tokens=0) for share in SHARES]
+    compactor = _unpinned(compactor)
+    for tight in windows:
         after, meta = yield from _once(compactor, acc, tight)
         if after.memory is not acc.memory:
-            return after, meta
-    return acc, meta
+            break
+    return after, meta
+
+
+def _tight(compactor: Any, room: int, ctx: CompactContext) -> CompactContext:
+    """Give a context in whose window so many tokens of history fit."""
+    options = getattr(compactor, "options", None)
+    reserve = options.get("reserve") if isinstance(options, Mapping) else None
+    needed = room + ctx.prompt_tokens
+    window = needed + (reserve if reserve is not None else min(RESERVE, needed))
+    return replace(ctx, window=max(1, window))
+
+
+def _unpinned(compactor: Any) -> Any:
+    """Give the compactor without a window of its own, so that the context's decides."""
+    if type(compactor) is WindowManager and compactor.options.get("context_window") is not None:
+        return WindowManager(**{**compactor.options, "context_window": None})
+    return compactor
 
 
 def _once(compactor: Any, acc: Running, ctx: CompactContext) -> Flow[tuple[Any, dict[str, Any]]]:

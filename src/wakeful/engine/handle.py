@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from wakeful.compaction.compactor import CompactContext
 from wakeful.conversation import AgentMemory, Entry
 from wakeful.dialects import get
-from wakeful.engine.compacting import CompactContext, compact_flow
+from wakeful.engine.compacting import compact_flow, for_session
 from wakeful.engine.drive import adrive, drive
 from wakeful.engine.hooks import TurnInfo
 from wakeful.engine.session import Session, claim, compaction_op, move_head, replace_memory, undo
@@ -143,10 +144,7 @@ class SessionHandle:
             ctx = CompactContext(model=parts.model.name, window=parts.window, prompt_tokens=tokens, mid_round=False)
             info = CompactInfo(turn_id="", iteration=0, mid_round=False, harder=True)
             turn = TurnInfo(session=session.id, turn_id="", iteration=0, scope=parts.scope)
-            compactor = parts.compactor
-            focused = getattr(compactor, "focused", None)
-            if focus and callable(focused):
-                compactor = focused(focus)
+            compactor = for_session(parts.compactor, session, focus)
             before = session.memory
             meta = yield from compact_flow(session, compactor, parts.hooks, info, ctx, turn)
             if meta["compacted"]:

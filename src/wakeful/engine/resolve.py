@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wakeful.compaction.compactor import WindowManager
 from wakeful.compaction.meter import as_meter
 from wakeful.engine.agent_config import AgentConfig, make_compactor
-from wakeful.engine.compacting import NoCompaction, check_compactor, resolve_window
+from wakeful.engine.compacting import checked_compactor, resolve_window
+from wakeful.engine.history_tool import recall_history
 from wakeful.engine.hooks import Hooks
 from wakeful.engine.parts import Parts
 from wakeful.engine.tools import make_tools
@@ -29,6 +31,7 @@ def resolve_parts(
     hooks: Any,
     approve: Any,
     context: Any,
+    archive: Any,
     catalog: Any,
     meter: Any,
 ) -> Parts:
@@ -38,10 +41,11 @@ def resolve_parts(
         from wakeful.models.catalog import Catalog
 
         catalog = Catalog.default()
-    if compactor is None:
-        compactor = make_compactor(config.compactor, "Agent") if config.compactor is not None else NoCompaction()
-    check_compactor(compactor, "Agent")
-    made = make_tools([*tools, *_offered(compactor)])
+    if compactor is None and config.compactor is not None:
+        compactor = make_compactor(config.compactor, "Agent")
+    compactor = _with_archive(checked_compactor(compactor, "Agent"), archive)
+    archive = archive if archive is not None else _option(compactor, "archive")
+    made = make_tools([*tools, *([] if archive is None else [recall_history(archive, compactor)])])
     found = Hooks.of(hooks)
     found = found.plus("before_tool", [policy.before_tool for policy in config.make_policies()])
     where = _scope(scope if scope is not None else config.scope)
@@ -62,7 +66,7 @@ def resolve_parts(
         limits=config.limits(),
         budget=config.budget,
         approver=approve,
-        context=_context(context, link),
+        context=_context(context, link, chat.dialect),
         memory=link,
         scope=where,
         max_tokens=config.max_tokens,
@@ -80,10 +84,16 @@ def _named(config: AgentConfig) -> str:
     return config.model
 
 
-def _offered(compactor: Any) -> Sequence[Any]:
-    """Tools that the compactor offers to the model, such as a look into what it took out."""
-    offer = getattr(compactor, "tools", None)
-    return tuple(offer()) if callable(offer) else ()
+def _option(compactor: Any, name: str) -> Any:
+    options = getattr(compactor, "options", None)
+    return options.get(name) if isinstance(options, Mapping) else None
+
+
+def _with_archive(compactor: Any, archive: Any) -> Any:
+    """Let a window manager without an archive use the agent's."""
+    if archive is None or type(compactor) is not WindowManager or _option(compactor, "archive") is not None:
+        return compactor
+    return WindowManager(**{**compactor.options, "archive": archive})
 
 
 def _scope(scope: MemoryScope | str | None) -> MemoryScope | None:
@@ -111,11 +121,11 @@ def _memory(memory: Any, scope: MemoryScope | None) -> Any:
     return MemoryLink(memory, scope)
 
 
-def _context(context: Any, link: Any) -> Any:
+def _context(context: Any, link: Any, dialect: str) -> Any:
     if context is None:
         return link if hasattr(link, "provide") else None
     if hasattr(context, "provide"):
         return context
     from wakeful.engine.turn_memory import AssembledProvider
 
-    return AssembledProvider(context)
+    return AssembledProvider(context, blocks=dialect == "anthropic")

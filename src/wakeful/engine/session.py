@@ -17,6 +17,8 @@ from typing import Any
 
 from wakeful.conversation import AgentMemory, Entry
 from wakeful.dialects.protocol import Dialect
+from wakeful.engine.stream import UsageEvent
+from wakeful.engine.trace import NO_SPAN, Span
 from wakeful.errors import InputError
 from wakeful.ids import content_id
 from wakeful.needs import Flow, now, run
@@ -58,8 +60,14 @@ class Session:
     """The conversation as it was before the last compaction, for ``undo``."""
     made: frozenset[str] = frozenset()
     """Ids of shown entries that compactions made (summaries): the store keeps them in views only."""
+    compactor: Any = None
+    """The agent's compactor, bound to this session."""
     gauge: dict[str, Any] = field(default_factory=dict)
     """Numbers of the last look at the window: tokens, window, prompt_tokens."""
+    span: Span = NO_SPAN
+    """The running turn's span."""
+    internal: list[UsageEvent] = field(default_factory=list)
+    """Internal model calls that the running turn has not reported yet."""
     _sent: list[Any] = field(default_factory=list)
     _sent_of: AgentMemory | None = None
 

@@ -13,7 +13,7 @@ from wakeful.engine.drive import adrive, drive
 from wakeful.engine.inbox import Inbox
 from wakeful.engine.stream import TextEvent, ThinkingEvent, TurnEvent
 from wakeful.engine.toolrun import TaskPool, ThreadPool
-from wakeful.engine.turns import Emit, NextTool, StartTools, Steps, Stream
+from wakeful.engine.turn_base import Emit, NextTool, StartTools, Steps, Stream
 from wakeful.errors import ModelError, TransportError
 from wakeful.models.chat import ChatModel
 from wakeful.needs import Call, ChatReply, Done, Flow, Need, Sleep, StreamPart, TextDelta, ThinkingDelta
