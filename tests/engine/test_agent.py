@@ -230,12 +230,13 @@ def test_a_tool_that_raises_or_takes_too_long_is_an_error_result():
     told = results(agent(*script, tools=(explode, hang, ahang)).stream("x"))
 
     async def run():
-        return results([e async for e in agent(*script, tools=(explode, hang, ahang)).astream("x")])
+        found = results([e async for e in agent(*script, tools=(explode, hang, ahang)).astream("x")])
+        gate.set()
+        return found
 
     for each in (told, asyncio.run(run())):
         assert each["c1"] == ("ValueError: boom", True)
         assert all("did not finish" in each[c][0] and each[c][1] for c in ("c2", "c3"))
-    gate.set()
 
 
 def test_calls_of_a_batch_run_at_the_same_time_unless_a_tool_runs_alone():
