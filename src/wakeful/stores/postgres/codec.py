@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -57,6 +57,15 @@ class _HalfVectorLoader(Loader):
         return _from_half(raw[4:], struct.unpack_from(">H", raw)[0])
 
 
+class _JsonbLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> Any:
+        """Read a JSON value; most are empty objects."""
+        raw = bytes(data)
+        return {} if raw == b"\x01{}" else json.loads(raw[1:].decode())
+
+
 class _UtcLoader(Loader):
     format = Format.BINARY
 
@@ -85,6 +94,7 @@ def _from_half(raw: bytes, count: int) -> bytes:
 def adapt(connection: Connection[Any] | AsyncConnection[Any], info: TypeInfo | None) -> None:
     """Teach a connection our types."""
     connection.adapters.register_loader("timestamptz", _UtcLoader)
+    connection.adapters.register_loader("jsonb", _JsonbLoader)
     if info is not None:
         info.register(connection)
         dumper = type("HalfVectorDumper", (_HalfVectorDumper,), {"oid": info.oid})
@@ -101,8 +111,8 @@ def scope_of(path: str) -> MemoryScope:
 def node_of(row: Sequence[Any], *, embedding: bytes | None = None) -> MemoryNode:
     """Make a node of the columns of the fragment ``columns``."""
     source = row[8]
-    if source:
-        source = Source(**{**source, "entries": tuple(source.get("entries", ()))})
+    if "entries" in source:
+        source["entries"] = tuple(source["entries"])
     return MemoryNode(
         id=row[0],
         scope=scope_of(row[1]),
@@ -112,7 +122,7 @@ def node_of(row: Sequence[Any], *, embedding: bytes | None = None) -> MemoryNode
         properties=row[5],
         importance=row[6],
         status=row[7],
-        source=source or Source(),
+        source=Source(**source),
         asserted_at=row[9],
         updated_at=row[10],
         accessed_at=row[11],
@@ -161,9 +171,17 @@ def edge_of(row: Sequence[Any]) -> MemoryEdge:
     )
 
 
+_SOURCE = tuple((item.name, getattr(Source(), item.name)) for item in fields(Source))
+
+
 def _source_row(source: Source) -> dict[str, Any]:
-    default = Source()
-    return {name: value for name, value in asdict(source).items() if value != getattr(default, name)}
+    """Give what is not the default."""
+    found: dict[str, Any] = {}
+    for name, default in _SOURCE:
+        value = getattr(source, name)
+        if value != default:
+            found[name] = value
+    return found
 
 
 def _times_row(record: MemoryNode | MemoryEdge) -> dict[str, Any]:

@@ -238,12 +238,20 @@ JOIN wakeful.scopes o ON o.id = n.owner
 WHERE {visible}
 ORDER BY c.away, n.id LIMIT %(limit)s
 
--- name: nearest_settings
-SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %(width)s, true),
-    set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)
+-- The whole numbers of a cast and of the index's condition can't be parameters: they stand in for halfvec(0) and -1.
+-- name: nearest_indexed
+SELECT {columns}, -c.away FROM (
+    SELECT v.place, (v.embedding::halfvec(0)) <#> %(vector)b AS away FROM wakeful.vectors v
+    WHERE v.owner = {owners} AND v.model = -1
+    ORDER BY (v.embedding::halfvec(0)) <#> %(vector)b LIMIT %(many)s
+) c
+JOIN wakeful.nodes n ON n.place = c.place
+JOIN wakeful.scopes o ON o.id = n.owner
+WHERE {visible}
+ORDER BY c.away, n.id LIMIT %(limit)s
 
--- name: nearest_settings_back
-SELECT set_config('enable_sort', 'on', true), set_config('enable_bitmapscan', 'on', true)
+-- name: nearest_width
+SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %(width)s, true)
 
 -- name: history
 SELECT h.node, h.action, h.reason, h.at FROM wakeful.history h JOIN wakeful.nodes n ON n.place = h.place

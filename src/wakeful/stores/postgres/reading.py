@@ -11,11 +11,13 @@ from wakeful.records import MemoryEdge, MemoryNode, MemoryScope
 from wakeful.stores import rules
 from wakeful.stores.postgres import words
 from wakeful.stores.postgres.codec import COLUMNS, HalfVector, change_of, edge_of, node_of, scope_of, whole_node_of
-from wakeful.stores.postgres.steps import Steps, reader, run, shown
+from wakeful.stores.postgres.steps import Statement, Steps, reader, run, shown, sql
 from wakeful.stores.vectors import unit
 
 EXACT_ROWS = 20_000
 """Rows of the scopes read, up to which all vectors are compared: exact, and a few milliseconds."""
+_RARE = 20
+"""Where fewer than one vector in so many is the reader's, the index would walk past too many others' to find them."""
 _FIRST_CANDIDATES = 100
 
 
@@ -115,7 +117,7 @@ def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
     who = reader(each.scope)
     sizes = yield from run("sizes", paths=who["paths"])
     rows = yield from run("words", paths=who["paths"], terms=terms)
-    many = max(_FIRST_CANDIDATES, 4 * each.limit)
+    many = max(_FIRST_CANDIDATES, 2 * each.limit)
     while True:
         scored = words.score(sizes, rows, many)
         end = scored.upto(many)
@@ -128,7 +130,7 @@ def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
             scores=scored.scores[:end],
             limit=each.limit,
         )
-        if len(hits) >= each.limit or end == len(scored.docs):
+        if len(hits) >= each.limit or end >= scored.found:
             return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
         many *= 16
 
@@ -140,14 +142,21 @@ def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
     ((held, everywhere, model, indexed),) = yield from run("vector_sizes", paths=who["paths"], model=each.model)
     if model is None or not held or each.limit <= 0:
         return ()
-    near = indexed and held > EXACT_ROWS and held * 20 > everywhere
     values = {**who, **shown(each.visibility), "vector": query, "limit": each.limit}
     many = min(max(_FIRST_CANDIDATES, 2 * each.limit), held)
+    near = None
+    if indexed and held > EXACT_ROWS and held * _RARE > everywhere:
+        yield from run("nearest_width", width=str(min(1000, many)))
+        near = sql("nearest_indexed").replace("halfvec(0)", f"halfvec({len(query.raw) // 4:d})")
+        near = near.replace("v.model = -1", f"v.model = {model:d}")
     while True:
-        hits = yield from run("nearest", **values, model=model, many=many)
-        if len(hits) >= each.limit or many >= held or near is None:
+        if near is not None:
+            hits = (yield Statement(near, {**values, "many": many})).rows
+        else:
+            hits = yield from run("nearest", **values, model=model, many=many)
+        if len(hits) >= each.limit or many >= held:
             return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
-        many *= 16
+        many, near = many * 16, None
 
 
 def get_history(each: op.History) -> Steps[tuple[op.Change, ...]]:

@@ -26,6 +26,7 @@ from wakeful.stores.postgres.codec import adapt
 from wakeful.stores.postgres.failures import wrap
 from wakeful.stores.postgres.locks import needed
 from wakeful.stores.postgres.migrate import prepare
+from wakeful.stores.postgres.nearness import build
 from wakeful.stores.postgres.steps import Result, Statement, Steps, run, sql
 from wakeful.stores.protocol import EmbeddingSpace, settle_embedding
 
@@ -189,6 +190,21 @@ class PostgresStore:
             self._async_pools[loop] = pool
             await pool.open()
         return pool
+
+    def index_vectors(self) -> bool:
+        """Build the approximate index over the vectors of the declared model, when they are many. Gives whether it is there.
+
+        Up to ``EXACT_ROWS`` rows all vectors are compared, and no index is built. Writers and readers go on meanwhile;
+        later writes keep the index current. Takes minutes for a million vectors, and a role that owns the tables.
+        """
+        space = self.embedding
+        if space is None or not space.dimensions:
+            return False
+        try:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                return build(connection, space)
+        except psycopg.Error as error:
+            raise wrap(error) from error
 
     def close(self) -> None:
         """Give back every connection."""

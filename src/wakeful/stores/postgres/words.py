@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,8 @@ class Scored:
     owners: list[int]
     docs: list[int]
     scores: list[float]
+    found: int
+    """Documents that hold any of the terms, those not listed included."""
 
     def upto(self, many: int) -> int:
         """Give how many to take so that ``many`` are in and no tie is cut, as far as ties are bearable."""
@@ -130,14 +133,16 @@ def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[tuple[int, 
     for owner, term, run, raw in rows:
         if owner in base:
             by_term[term].append((owner, run, raw))
-    found = _score_arrays(by_term, base, reach, total, mean, keep)
-    places = sorted(base.items(), key=lambda item: item[1])
-    owners, docs = [], []
-    for document, _ in found:
-        owner, start = next(item for item in reversed(places) if item[1] <= document)
-        owners.append(owner)
-        docs.append(document - start)
-    return Scored(owners, docs, [value for _, value in found])
+    found, count = _score_arrays(by_term, base, reach, total, mean, keep)
+    places = sorted((start, owner) for owner, start in base.items())
+    starts = [start for start, _ in places]
+    at = [bisect_right(starts, document) - 1 for document, _ in found]
+    return Scored(
+        [places[place][1] for place in at],
+        [document - starts[place] for place, (document, _) in zip(at, found, strict=True)],
+        [value for _, value in found],
+        count,
+    )
 
 
 def _score_arrays(
@@ -147,11 +152,12 @@ def _score_arrays(
     total: int,
     mean: float,
     keep: int,
-) -> list[tuple[int, float]]:
+) -> tuple[list[tuple[int, float]], int]:
     try:
         import numpy as np
     except ModuleNotFoundError:
-        return _score_plainly(by_term, base, total, mean)
+        plain = _score_plainly(by_term, base, total, mean)
+        return plain, len(plain)
     scores = np.zeros(reach, dtype=np.float64)
     for held in by_term.values():
         packed = np.frombuffer(b"".join(raw for _, _, raw in held), dtype="<u4")
@@ -164,13 +170,14 @@ def _score_arrays(
         scores[places] += bm25.idf(total, len(packed)) * frequency * (bm25.K1 + 1) / norm
     hit = np.flatnonzero(scores)
     values = scores[hit]
-    if len(hit) > 2 * (keep + _MAX_TIES):
+    count = len(hit)
+    if len(hit) > keep:
         bar = np.partition(values, len(values) - keep)[len(values) - keep]
         strong = values >= bar
         hit, values = hit[strong], values[strong]
     order = np.lexsort((hit, -values))
     result: list[tuple[int, float]] = list(zip(hit[order].tolist(), values[order].tolist(), strict=True))
-    return result
+    return result, count
 
 
 def _score_plainly(

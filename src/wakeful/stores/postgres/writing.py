@@ -7,7 +7,7 @@ still so when it is written: compare-and-set, merging and numbering need nothing
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -100,10 +100,10 @@ def put_nodes(each: op.PutNodes) -> Steps[int]:
     erased_at = yield from _erased_at(each.scope)
     given: dict[str, MemoryNode] = {}
     yield from _check_vectors(each.nodes)
-    for node in each.nodes:
+    for node in _directed(each.nodes):
         rules.check_tombstone(erased_at, node.recorded_at, each.scope)
         rules.check_properties(node.properties)
-        ready = rules.prepare(_directed(node), each.scope, now)
+        ready = rules.prepare(node, each.scope, now)
         earlier = given.get(node.id)
         given[node.id] = rules.merge(earlier, ready) if earlier is not None else ready
     owner, next_doc = yield from own_scope(each.scope)
@@ -122,11 +122,29 @@ def put_nodes(each: op.PutNodes) -> Steps[int]:
     return sum(node.id in taken for node in each.nodes)
 
 
-def _directed(node: MemoryNode) -> MemoryNode:
-    """Refuse a vector without a direction, and scale the others."""
-    if node.embedding is None:
-        return node
-    return replace(node, embedding=unit(node.embedding, f"the vector of node {node.id!r}"))
+def _directed(nodes: Sequence[MemoryNode]) -> Iterable[MemoryNode]:
+    """Refuse vectors without a direction, and scale those that are not of unit length."""
+    lengths = _lengths([node.embedding for node in nodes if node.embedding is not None])
+    for node in nodes:
+        if node.embedding is not None and not abs(next(lengths) - 1) < _UNIT:
+            node = replace(node, embedding=unit(node.embedding, f"the vector of node {node.id!r}"))
+        yield node
+
+
+_UNIT = 1e-4
+"""How far from 1 a vector's length may be; half floats keep no more."""
+
+
+def _lengths(vectors: Sequence[bytes]) -> Iterator[float]:
+    try:
+        import numpy as np
+    except ModuleNotFoundError:
+        return iter([0.0] * len(vectors))
+    if len({len(vector) for vector in vectors}) != 1:
+        return iter([0.0] * len(vectors))
+    table = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+    lengths: list[float] = np.sqrt(np.einsum("ij,ij->i", table, table)).tolist()
+    return iter(lengths)
 
 
 def _add(scope: MemoryScope, owner: int, next_doc: int, nodes: Sequence[MemoryNode]) -> Steps[None]:
@@ -242,7 +260,7 @@ def update_nodes(each: op.UpdateNodes) -> Steps[int]:
         node = rules.change(known.node, values)
         rules.check_properties(node.properties)
         if values.get("embedding") is not None:
-            node = _directed(node)
+            (node,) = _directed((node,))
             bringing.append(node)
         pairs.append((known, node))
     yield from _check_vectors(bringing)

@@ -1,0 +1,52 @@
+"""The approximate index over vectors (HNSW): one for each embedding model, built when rows are many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from wakeful.stores.postgres.reading import EXACT_ROWS
+from wakeful.stores.protocol import EmbeddingSpace
+
+_LINKS, _BUILD_WIDTH = 16, 64
+"""Links of a vector and candidates at building: pgvector's own defaults.
+Source: https://github.com/pgvector/pgvector#hnsw"""
+
+
+def build(connection: psycopg.Connection[Any], space: EmbeddingSpace) -> bool:
+    """Build the index of a model's vectors unless it is there or they are few. Gives whether it is there."""
+    row = connection.execute("SELECT id FROM wakeful.models WHERE name = %s", (space.model,)).fetchone()
+    if row is None:
+        return False
+    model: int = row[0]
+    name = f"vectors_near_{model}"
+    held = connection.execute(
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (f"wakeful.{name}",)
+    ).fetchone()
+    if held is not None and held[0]:
+        return True
+    count = connection.execute("SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'wakeful.vectors'::regclass")
+    first = count.fetchone()
+    if first is None or first[0] <= EXACT_ROWS:
+        connection.execute("ANALYZE wakeful.vectors")
+        again = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'wakeful.vectors'::regclass").fetchone()
+        if again is None or again[0] <= EXACT_ROWS:
+            return False
+    if held is not None:
+        connection.execute(sql.SQL("DROP INDEX CONCURRENTLY wakeful.{}").format(sql.Identifier(name)))
+    connection.execute("SET maintenance_work_mem = '512MB'")
+    connection.execute(
+        sql.SQL(
+            "CREATE INDEX CONCURRENTLY {name} ON wakeful.vectors USING hnsw ((embedding::halfvec({size})) "
+            "halfvec_ip_ops) WITH (m = {links}, ef_construction = {width}) WHERE model = {model}"
+        ).format(
+            name=sql.Identifier(name),
+            size=sql.Literal(space.dimensions),
+            links=sql.Literal(_LINKS),
+            width=sql.Literal(_BUILD_WIDTH),
+            model=sql.Literal(model),
+        )
+    )
+    return True
