@@ -11,8 +11,10 @@ Rules of the file:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 from wakeful.errors import InputError, NotFound
@@ -55,6 +57,47 @@ Branch: TypeAlias = tuple[Entry, ...]
 """Entries of one branch, oldest first."""
 
 
+class _Index(Mapping[str, Entry]):
+    """Entries by id. Versions that grow out of each other share one table, so that adding an entry costs one entry."""
+
+    __slots__ = ("_lock", "_size", "_table")
+
+    def __init__(self, table: dict[str, tuple[int, Entry]], size: int, lock: threading.Lock | None = None) -> None:
+        self._table = table
+        self._size = size
+        """This version sees the entries before this place in the table."""
+        self._lock = lock or threading.Lock()
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Entry]) -> _Index:
+        """Make an index of entries by id."""
+        return cls({key: (place, entry) for place, (key, entry) in enumerate(entries.items())}, len(entries))
+
+    def plus(self, entry: Entry) -> _Index:
+        """Give the index with one more entry; this one does not see it."""
+        with self._lock:
+            if len(self._table) == self._size:
+                self._table[entry.id] = (self._size, entry)
+                return _Index(self._table, self._size + 1, self._lock)
+        return _Index.of({**dict(self.items()), entry.id: entry})
+
+    def __getitem__(self, key: str) -> Entry:
+        place, entry = self._table[key]
+        if place >= self._size:
+            raise KeyError(key)
+        return entry
+
+    def __contains__(self, key: object) -> bool:
+        found = self._table.get(key)  # type: ignore[call-overload]  # any key may be asked for
+        return found is not None and found[0] < self._size
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(tuple(self._table), self._size)
+
+    def __len__(self) -> int:
+        return self._size
+
+
 @dataclass(frozen=True, slots=True)
 class AgentMemory:
     """The conversation of an agent: an active branch, and other branches."""
@@ -69,7 +112,7 @@ class AgentMemory:
             index: dict[str, Entry] = {}
             for branch in (*self.others, self.active):
                 index.update((entry.id, entry) for entry in branch)
-            object.__setattr__(self, "_index", index)
+            object.__setattr__(self, "_index", _Index.of(index))
 
     @classmethod
     def of(cls, messages: Iterable[Any], *, turn_id: str | None = None) -> AgentMemory:
@@ -80,7 +123,7 @@ class AgentMemory:
             entry_id = _entry_id(message, parent, index)
             index[entry_id] = Entry(entry_id, message, parent, turn_id)
             parent = entry_id
-        return cls(tuple(index.values()), (), index)
+        return cls(tuple(index.values()), (), _Index.of(index))
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -105,7 +148,8 @@ class AgentMemory:
         elif id in self._index:
             raise InputError(f"entry id {id!r} is taken in this memory; ids are unique")
         entry = Entry(id, message, self.head, turn_id, pinned)
-        return AgentMemory((*self.active, entry), self.others, {**self._index, id: entry})
+        index = self._index if isinstance(self._index, _Index) else _Index.of(self._index)
+        return AgentMemory((*self.active, entry), self.others, index.plus(entry))
 
     def branch(self) -> Branch:
         """Entries of the active branch, oldest first."""

@@ -25,9 +25,12 @@ from wakeful.compaction.flow import compact_flow
 from wakeful.compaction.meter import as_meter
 from wakeful.compaction.options import check, shares
 from wakeful.compaction.policy import Policy
+from wakeful.compaction.repair import is_whole
 from wakeful.compaction.result import CompactionMeta, CompactionResult
-from wakeful.conversation import AgentMemory, Entry
+from wakeful.compaction.rounds import last_start
+from wakeful.conversation import AgentMemory, Branch, Entry
 from wakeful.dialects import get, guess
+from wakeful.dialects.protocol import Dialect, Weight
 from wakeful.errors import ConfigError
 from wakeful.ids import content_id
 from wakeful.needs import Flow, Need, call
@@ -99,6 +102,17 @@ OPTIONS = (
 """Options of ``WindowManager``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A conversation's closed rounds, measured: they are not looked at again while they are the same entries."""
+
+    entries: Branch = ()
+    tokens: int = 0
+    size: int = 0
+    last: Weight | None = None
+    dialect: Dialect | None = None
+
+
 class WindowManager:
     """Keep the conversation inside the model's window.
 
@@ -113,6 +127,7 @@ class WindowManager:
         self.validate_opts(opts, "WindowManager")
         self.options: Mapping[str, Any] = opts
         self._breaker = Breaker()
+        self._seen = _Seen()
 
     @staticmethod
     def validate_opts(opts: Mapping[str, Any], entry: str) -> None:
@@ -151,10 +166,13 @@ class WindowManager:
         """Do the same, always as a flow."""
         memory: AgentMemory = acc.memory
         entries = memory.active
-        messages = [entry.message for entry in entries]
-        if not messages:
+        if not entries:
             return acc, CompactionMeta(compacted=False, reason="fits", tokens_before=0, tokens_after=0)
         try:
+            quick = self._quick(ctx, entries)
+            if quick is not None:
+                return acc, quick
+            messages = [entry.message for entry in entries]
             policy = self._policy(ctx, entries, messages)
             result = yield from compact_flow(messages, policy)
         except Exception as error:
@@ -166,33 +184,74 @@ class WindowManager:
         changed, meta = rebuilt(memory, result)
         return with_memory(acc, changed), meta
 
-    def _policy(self, ctx: Any, entries: Sequence[Entry], messages: list[Any]) -> Policy:
+    def _quick(self, ctx: Any, entries: Branch) -> CompactionMeta | None:
+        """Answer when the conversation is whole and fits, at the cost of what is new; None when there is more to do."""
+        opts = self.options
+        budget = self._budget(ctx)
+        if opts.get("trigger") == "cost" or budget.window is None:
+            return None
+        seen = self._seen
+        n = len(seen.entries)
+        if not n or entries[:n] != seen.entries:
+            named = opts.get("dialect")
+            dialect = get(named) if named is not None else guess([entry.message for entry in entries])
+            seen, n = _Seen(dialect=dialect), 0
+        assert seen.dialect is not None
+        dialect, meter = seen.dialect, as_meter(opts.get("meter"), model=_of(ctx, "model"))
+        messages = [entry.message for entry in entries[n:]]
+        weights = [dialect.weigh(message, meter.count) for message in messages]
+        tokens = seen.tokens + sum([weight[1] for weight in weights])
+        size = seen.size + sum([weight[4] for weight in weights])
+        if tokens > meter.unscaled(budget.start) or size > budget.byte_start:
+            return None
+        if not is_whole(dialect, weights, messages, before=seen.last):
+            return None
+        cut = last_start(weights, dialect.facts)
+        if cut:
+            settled = weights[:cut]
+            self._seen = _Seen(
+                entries=entries[: n + cut],
+                tokens=seen.tokens + sum([weight[1] for weight in settled]),
+                size=seen.size + sum([weight[4] for weight in settled]),
+                last=settled[-1],
+                dialect=dialect,
+            )
+        real = meter.scaled(tokens)
+        return CompactionMeta(
+            compacted=False, reason="fits", tokens_before=real, tokens_after=real, strategy=opts["strategy"]
+        )
+
+    def _budget(self, ctx: Any) -> Budget:
         opts = self.options
         window = opts.get("context_window") or _of(ctx, "window")
         if window is None and opts.get("max_bytes") is None:
             raise ConfigError("WindowManager needs a window: ctx.window is None and no context_window is pinned")
-        mid_round = bool(_of(ctx, "mid_round"))
         start, goal = shares(opts, "WindowManager", 1.0)
         reserve = opts.get("reserve")
         if window is None:
             reserve = 0
         elif reserve is None:
             reserve = default_reserve(window, None)
+        return Budget(
+            window=window,
+            reserve=reserve,
+            prompt_tokens=_of(ctx, "prompt_tokens") or 0,
+            trigger=1.0 if _of(ctx, "mid_round") else start,
+            target=goal,
+            max_bytes=opts.get("max_bytes"),
+        )
+
+    def _policy(self, ctx: Any, entries: Sequence[Entry], messages: list[Any]) -> Policy:
+        opts = self.options
+        budget = self._budget(ctx)
         dialect = opts.get("dialect")
         return Policy(
             dialect=get(dialect) if dialect is not None else guess(messages),
             meter=as_meter(opts.get("meter"), model=_of(ctx, "model")),
-            budget=Budget(
-                window=window,
-                reserve=reserve,
-                prompt_tokens=_of(ctx, "prompt_tokens") or 0,
-                trigger=1.0 if mid_round else start,
-                target=goal,
-                max_bytes=opts.get("max_bytes"),
-            ),
+            budget=budget,
             strategy=opts.get("strategy", "ladder"),
             keep_recent=opts.get("keep_recent", 4),
-            mid_round=mid_round,
+            mid_round=bool(_of(ctx, "mid_round")),
             summarizer=opts.get("summarizer") is not None,
             archive=opts.get("archive") is not None,
             space=opts.get("space", ""),

@@ -60,11 +60,11 @@ def for_session(compactor: Any, session: Session, focus: str | None = None) -> A
     """Give the compactor for one session: its archive keeps the session's spans apart, its breaker is its own."""
     if type(compactor) is not WindowManager:
         return compactor
-    options = dict(compactor.options)
-    if focus is not None:
-        return WindowManager(**{**options, "instructions": focus, "space": archive_space(compactor, session.id)})
     if session.compactor is None:
-        session.compactor = WindowManager(**{**options, "space": archive_space(compactor, session.id)})
+        own = {"space": archive_space(compactor, session.id), "dialect": session.dialect}
+        session.compactor = WindowManager(**{**compactor.options, **own})
+    if focus is not None:
+        return WindowManager(**{**session.compactor.options, "instructions": focus})
     return session.compactor
 
 

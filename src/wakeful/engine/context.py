@@ -230,6 +230,11 @@ def unregister_strategy(name: str) -> None:
     _STRATEGIES.pop(name, None)
 
 
+def factory_of(name: str) -> Factory:
+    """The factory of a strategy by its resolved name."""
+    return _STRATEGIES[name]
+
+
 def resolve_strategy_name(config: Any) -> str:
     """Say which strategy a configuration names.
 

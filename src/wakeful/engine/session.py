@@ -145,10 +145,11 @@ def claim(session: Session) -> Flow[None]:
         return
     moment = yield from now()
     op = SessionClaim(session=session.id, dialect=session.dialect.name, at=moment, epoch=session.epoch)
-    claimed, stored = yield from run(op, SessionLoad(session=session.id), store="session")
+    (claimed,) = yield from run(op, store="session")
     assert isinstance(claimed, Claimed)
     if claimed.fresh:
         return
+    (stored,) = yield from run(SessionLoad(session=session.id), store="session")
     session.epoch = claimed.epoch
     session.before = None
     load(session, stored)

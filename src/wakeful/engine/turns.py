@@ -53,8 +53,9 @@ class TurnFlow(ModelSteps, ToolSteps):
                 self.state, _ = step(self.state, ev.Steer(message))
             self.state, effects = step(self.state, event)
             self._apply(effects)
-            yield from self._save()
             last = effects[-1]
+            if not self._may_wait(last):
+                yield from self._save()
             if isinstance(last, fx.Finished | fx.Failed):
                 break
             if isinstance(last, fx.Ignored):
@@ -70,6 +71,21 @@ class TurnFlow(ModelSteps, ToolSteps):
             if isinstance(last, fx.AskApproval):
                 decisions = None
         yield from self._end(parked)
+
+    def _may_wait(self, effect: fx.Effect) -> bool:
+        """Whether the write may wait for the next one: the effect costs nothing, is seen by nobody and can be repeated."""
+        parts = self.parts
+        match effect:
+            case fx.Provision():
+                return parts.context is None
+            case fx.MaybeCompact():
+                return isinstance(parts.compactor, NoOp)
+            case fx.CheckCalls():
+                return not parts.hooks.at("before_tool")
+            case fx.WriteMemory():
+                return parts.memory is None
+            case _:
+                return False
 
     def settle(self) -> Steps:
         """End a turn that nobody goes on with: answer its open calls, without asking the model or running a tool."""

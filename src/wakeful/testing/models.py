@@ -67,6 +67,7 @@ class ScriptedModel:
         self.requests: list[ChatRequest] = []
         """Every request, oldest first."""
         self._strict = strict
+        self._counted: tuple[tuple[Any, ...], int] = (), 0
         self._script = script if callable(script) else iter(script)
 
     def chat(self, request: ChatRequest) -> ChatReply:
@@ -110,8 +111,17 @@ class ScriptedModel:
             first = problems[0]
             raise InvalidRequest(f"{first.code} at message {first.index}: {first.message}")
 
+    def _length(self, messages: tuple[Any, ...]) -> int:
+        """Count the characters of messages; those of the last request are not counted again."""
+        known, length = self._counted
+        if not known or messages[: len(known)] != known:
+            known, length = (), 0
+        length += sum(len(str(message)) for message in messages[len(known) :])
+        self._counted = messages, length
+        return length
+
     def _reply(self, request: ChatRequest, say: Say) -> ChatReply:
-        size = len(request.prompt or "") + sum(len(str(m)) for m in request.messages) + len(str(request.system or ""))
+        size = len(request.prompt or "") + self._length(request.messages) + len(str(request.system or ""))
         written = len(say.text) + len(say.thinking) + sum(len(str(call.arguments)) for call in say.calls)
         return ChatReply(
             text=say.text,
