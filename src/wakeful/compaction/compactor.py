@@ -33,7 +33,7 @@ from wakeful.dialects import get, guess
 from wakeful.dialects.protocol import Dialect, Weight
 from wakeful.errors import ConfigError
 from wakeful.ids import content_id
-from wakeful.needs import Flow, Need, call
+from wakeful.needs import Flow, Need, Usage, call
 
 log = logging.getLogger("wakeful.compaction")
 
@@ -128,6 +128,9 @@ class WindowManager:
         self.options: Mapping[str, Any] = opts
         self._breaker = Breaker()
         self._seen = _Seen()
+        self._meter = as_meter(opts.get("meter"))
+        self._estimate = 0
+        """Tokens, as counted, of the request that follows the last look; 0 when that was learnt from."""
 
     @staticmethod
     def validate_opts(opts: Mapping[str, Any], entry: str) -> None:
@@ -179,10 +182,17 @@ class WindowManager:
             log.warning("compaction failed: %s", error)
             return acc, CompactionMeta(compacted=False, error=f"{type(error).__name__}: {error}")
         self._breaker = result.breaker
+        self._estimate = self._meter.unscaled(result.meta.tokens_after or 0) + (_of(ctx, "prompt_tokens") or 0)
         if not result.meta.compacted:
             return acc, result.meta
         changed, meta = rebuilt(memory, result)
         return with_memory(acc, changed), meta
+
+    def observe(self, usage: Usage) -> None:
+        """Learn from what the provider counted for the request that followed the last look."""
+        estimate, self._estimate = self._estimate, 0
+        if estimate:
+            self._meter = self._meter.observe(estimate, usage.input_tokens)
 
     def _quick(self, ctx: Any, entries: Branch) -> CompactionMeta | None:
         """Answer when the conversation is whole and fits, at the cost of what is new; None when there is more to do."""
@@ -197,7 +207,7 @@ class WindowManager:
             dialect = get(named) if named is not None else guess([entry.message for entry in entries])
             seen, n = _Seen(dialect=dialect), 0
         assert seen.dialect is not None
-        dialect, meter = seen.dialect, as_meter(opts.get("meter"), model=_of(ctx, "model"))
+        dialect, meter = seen.dialect, self._meter
         messages = [entry.message for entry in entries[n:]]
         weights = [dialect.weigh(message, meter.count) for message in messages]
         tokens = seen.tokens + sum([weight[1] for weight in weights])
@@ -216,6 +226,7 @@ class WindowManager:
                 last=settled[-1],
                 dialect=dialect,
             )
+        self._estimate = tokens + budget.prompt_tokens
         real = meter.scaled(tokens)
         return CompactionMeta(
             compacted=False, reason="fits", tokens_before=real, tokens_after=real, strategy=opts["strategy"]
@@ -247,7 +258,7 @@ class WindowManager:
         dialect = opts.get("dialect")
         return Policy(
             dialect=get(dialect) if dialect is not None else guess(messages),
-            meter=as_meter(opts.get("meter"), model=_of(ctx, "model")),
+            meter=self._meter,
             budget=budget,
             strategy=opts.get("strategy", "ladder"),
             keep_recent=opts.get("keep_recent", 4),

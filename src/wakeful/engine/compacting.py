@@ -56,12 +56,17 @@ def checked_compactor(compactor: Any, entry: str) -> Any:
     return compactor
 
 
-def for_session(compactor: Any, session: Session, focus: str | None = None) -> Any:
-    """Give the compactor for one session: its archive keeps the session's spans apart, its breaker is its own."""
+def for_session(compactor: Any, session: Session, *, reserve: int | None = None, focus: str | None = None) -> Any:
+    """Give the compactor for one session: its archive keeps the session's spans apart; what it learns is its own.
+
+    ``reserve``: tokens that the agent's requests ask for, for a manager that names none.
+    """
     if type(compactor) is not WindowManager:
         return compactor
     if session.compactor is None:
-        own = {"space": archive_space(compactor, session.id), "dialect": session.dialect}
+        own: dict[str, Any] = {"space": archive_space(compactor, session.id), "dialect": session.dialect}
+        if compactor.options.get("reserve") is None and reserve is not None:
+            own["reserve"] = reserve
         session.compactor = WindowManager(**{**compactor.options, **own})
     if focus is not None:
         return WindowManager(**{**session.compactor.options, "instructions": focus})

@@ -144,7 +144,7 @@ class SessionHandle:
             ctx = CompactContext(model=parts.model.name, window=parts.window, prompt_tokens=tokens, mid_round=False)
             info = CompactInfo(turn_id="", iteration=0, mid_round=False, harder=True)
             turn = TurnInfo(session=session.id, turn_id="", iteration=0, scope=parts.scope)
-            compactor = for_session(parts.compactor, session, focus)
+            compactor = for_session(parts.compactor, session, reserve=parts.reserve, focus=focus)
             before = session.memory
             meta = yield from compact_flow(session, compactor, parts.hooks, info, ctx, turn)
             if meta["compacted"]:

@@ -67,6 +67,8 @@ class Parts:
     compactor: Any
     window: int | None = None
     """Tokens; None when the compactor needs none."""
+    reserve: int | None = None
+    """Tokens of the window that a reply may take; None when the compactor needs no window."""
     system: str | tuple[Mapping[str, Any], ...] | None = None
     tools: Mapping[str, Tool] = field(default_factory=dict)
     specs: tuple[ToolSpec, ...] = ()

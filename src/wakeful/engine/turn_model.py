@@ -118,7 +118,7 @@ class ModelSteps(TurnParts):
             if cost is not None:
                 self.cost = (self.cost or 0.0) + cost
             yield Emit(UsageEvent(usage, "main", model, cost))
-            observe = getattr(parts.compactor, "observe", None)
+            observe = getattr(self.session.compactor or parts.compactor, "observe", None)
             if observe is not None:
                 yield from self._isolated("observe", observe, usage)
         span.end()

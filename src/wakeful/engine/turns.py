@@ -192,7 +192,7 @@ class TurnFlow(ModelSteps, ToolSteps):
         )
         before = session.memory
         span = self.span.child("wakeful.compact", {"wakeful.mid_round": info.mid_round})
-        compactor = for_session(parts.compactor, session)
+        compactor = for_session(parts.compactor, session, reserve=parts.reserve)
         meta = yield from compact_flow(session, compactor, parts.hooks, info, ctx, self._info())
         dropped = tuple(meta.get("dropped") or ())
         if meta["compacted"]:

@@ -69,7 +69,8 @@ class AnthropicModel(SdkModel):
     ) -> None:
         super().__init__(name, client=client)
         self._thinking = thinking
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
+        """Output limit of a request that names none."""
 
     def _is_async(self, client: Any) -> bool:
         return inspect.iscoroutinefunction(inspect.unwrap(client.messages.create))
@@ -89,7 +90,7 @@ class AnthropicModel(SdkModel):
         return send
 
     def _needs_stream(self, request: ChatRequest) -> bool:
-        return (request.max_tokens or self._max_tokens) > NONSTREAMING_TOKENS
+        return (request.max_tokens or self.max_tokens) > NONSTREAMING_TOKENS
 
     def _params(self, request: ChatRequest) -> dict[str, Any]:
         messages = list(request.messages)
@@ -97,7 +98,7 @@ class AnthropicModel(SdkModel):
             messages.append({"role": "user", "content": request.prompt})
         params: dict[str, Any] = {
             "model": self.name,
-            "max_tokens": request.max_tokens or self._max_tokens,
+            "max_tokens": request.max_tokens or self.max_tokens,
             "messages": messages,
         }
         if request.system:

@@ -52,7 +52,8 @@ class _OpenAIModel(SdkModel):
     ) -> None:
         super().__init__(name, client=client)
         self._effort = effort
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
+        """Output limit of a request that names none."""
 
     def _is_async(self, client: Any) -> bool:
         return inspect.iscoroutinefunction(inspect.unwrap(client.chat.completions.create))
@@ -127,7 +128,7 @@ class OpenAIChatModel(_OpenAIModel):
             "reasoning_effort": self._effort_of(request),
             "response_format": None if request.schema is None else self._format(request.schema),
         }
-        limit = request.max_tokens or self._max_tokens
+        limit = request.max_tokens or self.max_tokens
         if limit is not None:
             wishes[self._limit_name()] = limit
         params.update({k: v for k, v in wishes.items() if v is not None and k not in self.refused})
@@ -334,7 +335,7 @@ class OpenAIResponsesModel(_OpenAIModel):
             ]
             if request.tool_choice == "none":
                 params["tool_choice"] = "none"
-        limit = request.max_tokens or self._max_tokens
+        limit = request.max_tokens or self.max_tokens
         if limit is not None:
             params["max_output_tokens"] = limit
         params.update(self._wishes(request))
