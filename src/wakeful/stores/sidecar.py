@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+from wakeful.records import MemoryNode
 from wakeful.stores import bm25
 
 SECOND_LOOK = 400
@@ -27,6 +28,11 @@ EXACT_BELOW = 1_000
 MERGE_SHARE = 0.05
 """Share of rows behind the sorted postings at which they are merged in; and ``MERGE_ROWS`` at least."""
 MERGE_ROWS = 256
+SPARSE_ROWS = 1_000
+NODES_HELD = 20_000
+"""Rows of one owner that are held as they were read, so that they need not be read again."""
+NODE_BYTES = 1_500
+"""What such a row takes, about."""
 _DEAD = 255
 _NEVER = 1 << 62
 
@@ -56,6 +62,8 @@ class Segment:
         self.change = 0
         """Change number of the store up to which the segment is complete."""
         self.last_row = -1
+        self.nodes: dict[int, MemoryNode] = {}
+        """Rows read lately, by number, as they are at ``change``."""
         self.slots = 0
         self.alive = 0
         self.words = 0
@@ -82,9 +90,15 @@ class Segment:
         """Bytes held, about."""
         arrays = (self.rows, self._kind, self._length, self._embedded, self._docs, self._counts, self._starts)
         held = sum(array.nbytes for array in arrays) + 90 * len(self._vocabulary) + 200 * len(self._timed) + 4096
+        held += NODE_BYTES * len(self.nodes)
         if self._vectors is not None:
             held += self._vectors.nbytes + self._codes.nbytes
         return int(held)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether so many slots are dead that it is better loaded anew."""
+        return self.slots - self.alive > max(SPARSE_ROWS, self.alive // 2)
 
     def add(self, found: Sequence[tuple[Any, ...]]) -> None:
         """Add rows: (row, layer, status, valid_from, valid_until, superseded, expires, terms, float16 vector or None)."""
@@ -390,6 +404,18 @@ class Sidecar:
             while total > self.budget and len(self._held) > 1:
                 _, dropped = self._held.popitem(last=False)
                 total -= dropped.size
+
+    def nodes(self, owner: int, change: int) -> dict[int, MemoryNode]:
+        """The rows held of an owner, as they are at ``change``; a dictionary of its own when there are none such.
+
+        What is put into it stays only when it was read at the segment's own change: an older reader's row must not.
+        """
+        segment = self._held.get(owner)
+        if segment is None or segment.change != change:
+            return {}
+        if len(segment.nodes) > NODES_HELD:
+            segment.nodes.clear()
+        return segment.nodes
 
     def forget(self, owner: int | None = None) -> None:
         """Drop the segment of an owner; of all for None."""

@@ -124,6 +124,41 @@ class SearchPromises:
             assert store.execute((search, nearest)) == ((), ())
             store.execute((op.DeleteNodes(ANA, (name,)),))
 
+    def test_a_search_sees_what_its_own_transaction_wrote_and_no_failed_one(self, store: Store) -> None:
+        words = op.SearchText(scope=ANA, terms=("lighthous",), visibility=now_visible())
+        near = op.SearchVector(scope=ANA, vector=vector(1), model=MODEL, visibility=now_visible())
+        one, two = (node(ANA, f"n{n}", "lighthouse", embedding=vector(1), embedding_model=MODEL) for n in (1, 2))
+        results = store.execute(
+            (
+                *(op.PutNodes(ANA, (one,)), words, near),
+                *(op.UpdateNodes(scope=ANA, changes={"n1": {"content": "tower"}}), words, near),
+                *(op.PutNodes(ANA, (two,)), words, near, op.DeleteNodes(ANA, ("n2",)), words, near),
+            )
+        )
+        assert [ids(each) for each in results if not isinstance(each, int)] == [
+            *(["n1"], ["n1"], [], [], ["n2"], ["n2"], [], []),
+        ]
+        with pytest.raises(MemoryContractError):
+            store.execute((op.PutNodes(ANA, (two,)), words, near, op.PutNodes(ANA, (node(ACME, "x"),))))
+        store.execute((op.PutNodes(ANA, (node(ANA, "other"),)),))
+        assert store.execute((words, near)) == ((), ())
+
+    def test_a_hit_shows_the_row_as_it_is_now(self, store: Store) -> None:
+        words = op.SearchText(scope=ANA, terms=("lighthous",), visibility=now_visible(at=LATER))
+        store.execute((op.PutNodes(ANA, (node(ANA, "one", "lighthouse", layer="prospective",
+                                              properties={"event": "go"}),)), words))  # fmt: skip
+        changes: tuple[op.MemoryOp, ...] = (
+            op.Touch(ANA, ("one",), LATER),
+            op.Touch(ANA, ("one",), LATER, "activation"),
+            op.UpdateNodes(scope=ANA, changes={"one": {"importance": 9}}),
+            op.AckDue(scope=ANA, id="one", occurrence="go"),
+            op.PutNodes(ANA, (node(ANA, "one", "the lighthouse", at=LATER),)),
+        )
+        for change in changes:
+            store.execute((change,))
+            (hit,), held = store.execute((words, op.GetNodes(ANA, ("one",))))
+            assert (hit.node,) == held
+
     def test_rows_of_ancestors_are_searched_with_the_own_ones(self, store: Store) -> None:
         store.execute(
             (

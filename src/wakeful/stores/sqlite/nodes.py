@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError, NotFound
@@ -124,7 +125,17 @@ def touch(tx: Transaction, each: op.Touch) -> int:
     if scope is None:
         return 0
     name = "touch_access" if each.kind == "access" else "touch_activation"
-    return tx.run(name, {"ids": ids_text(each.ids), "scope": scope, "at": micros(each.at)}).rowcount
+    which = {"ids": ids_text(each.ids), "scope": scope}
+    touched = tx.run(name, {**which, "at": micros(each.at)}).rowcount
+    if touched:
+        note_use(tx, which)
+    return touched
+
+
+def note_use(tx: Transaction, which: dict[str, Any]) -> None:
+    """Note that owned rows changed in what search does not look at."""
+    tx.run("note_use", {**which, "change": tx.change})
+    tx.changed(which["scope"])
 
 
 def delete_nodes(tx: Transaction, each: op.DeleteNodes) -> int:

@@ -10,9 +10,9 @@ from wakeful import ops as op
 from wakeful.errors import NotFound
 from wakeful.records import STATUSES, MemoryNode, MemoryScope
 from wakeful.stores import rules
-from wakeful.stores.sqlite import graph
+from wakeful.stores.sqlite import graph, search
 from wakeful.stores.sqlite.rows import EVERY_LAYER, LAYER_NUMBER, LAYERS, micros, visibility_parameters
-from wakeful.stores.sqlite.transaction import Transaction, paths
+from wakeful.stores.sqlite.transaction import Transaction, ids_text, paths
 
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 
@@ -121,10 +121,35 @@ def query_subtree(tx: Transaction, each: op.QuerySubtree) -> Any:
 
 def adjacent(tx: Transaction, each: op.Adjacent) -> tuple[tuple[str, int, MemoryNode], ...]:
     """Give the rows said just before and after each of these."""
+    tx.mark()
+    seen = tx.seen_scopes(each.scope)
+    parameters: dict[str, Any] = {"ids": ids_text(each.ids), "paths": paths(each.scope)}
+    places: dict[str, list[tuple[int, int]]] = {}
+    for offset in range(each.distance):
+        for anchor, _, before, after in tx.run("beside", {**parameters, "offset": offset}):
+            beside = places.setdefault(anchor, [])
+            beside += [(-offset - 1, before)] if before is not None else []
+            beside += [(offset + 1, after)] if after is not None else []
+    rows = list(dict.fromkeys(row for beside in places.values() for _, row in beside))
+    nodes = {row: node for row, node in search.read_rows(tx, rows, seen).items() if each.visibility.admits(node)}
+    found: list[tuple[str, int, MemoryNode]] = []
+    hidden: list[str] = []
+    for anchor, beside in places.items():
+        if all(row in nodes for _, row in beside):
+            found += [(anchor, distance, nodes[row]) for distance, row in sorted(beside)]
+        else:
+            hidden.append(anchor)
+    return tuple(found) + (_adjacent_past_hidden(tx, each, hidden) if hidden else ())
+
+
+def _adjacent_past_hidden(
+    tx: Transaction, each: op.Adjacent, anchors: list[str]
+) -> tuple[tuple[str, int, MemoryNode], ...]:
+    """Walk from each anchor until enough rows were met that the reader may be given."""
     visible = visibility_parameters(each.visibility)
     found: list[tuple[str, int, MemoryNode]] = []
-    anchors = tx.run("anchors", {"ids": json.dumps(list(dict.fromkeys(each.ids))), "paths": paths(each.scope)})
-    for anchor, row, scope, session, layer, asserted in anchors.fetchall():
+    rows = tx.run("anchors", {"ids": ids_text(anchors), "paths": paths(each.scope)}).fetchall()
+    for anchor, row, scope, session, layer, asserted in rows:
         parameters = {
             **visible,
             "row": row,

@@ -1,18 +1,20 @@
 """Search by words and by meaning: in memory when numpy is there and the owner's rows fit, else in the file.
 
-Both ways end in ``get_rows``, which reads what was found through the one predicate of visibility.
+Both ways end in ``_hits``, where the one predicate of visibility has the last word on every row.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from wakeful import ops as op
+from wakeful.records import MemoryNode
 from wakeful.stores import bm25
 from wakeful.stores.sqlite.rows import LAYER_NUMBER, STATUS_NUMBER, micros, visibility_parameters, whole
-from wakeful.stores.sqlite.transaction import SeenScope, Transaction, paths
+from wakeful.stores.sqlite.transaction import SeenScope, Transaction
 from wakeful.stores.vectors import cosines, unit
 
 ROW_BYTES = 400
@@ -39,7 +41,7 @@ def search_text(tx: Transaction, each: op.SearchText) -> tuple[op.TextHit, ...]:
         found = search_words(segments, terms, _wanted(each.visibility), each.limit)
     else:
         found = _match(tx, each, seen, terms) if seen else []
-    return _hits(tx, each, found)
+    return _hits(tx, each, found, seen)
 
 
 def _is_term(term: str) -> bool:
@@ -89,7 +91,7 @@ def search_vector(tx: Transaction, each: op.SearchVector) -> tuple[op.TextHit, .
         found = search_vectors(segments, query, _wanted(each.visibility), each.limit)
     else:
         found = _scan(tx, each, seen, query)
-    return _hits(tx, each, found)
+    return _hits(tx, each, found, seen)
 
 
 def _scan(tx: Transaction, each: op.SearchVector, seen: list[SeenScope], query: bytes) -> list[tuple[int, float]]:
@@ -107,21 +109,40 @@ def _scan(tx: Transaction, each: op.SearchVector, seen: list[SeenScope], query: 
 
 
 def _hits(
-    tx: Transaction, each: op.SearchText | op.SearchVector, found: list[tuple[int, float]]
+    tx: Transaction, each: op.SearchText | op.SearchVector, found: list[tuple[int, float]], seen: list[SeenScope]
 ) -> tuple[op.TextHit, ...]:
-    """Read the best rows through the predicate; equal scores in id order."""
-    scores = dict(found)
-    if not scores:
-        return ()
-    parameters = {
-        **visibility_parameters(each.visibility),
-        "rows": json.dumps(list(scores)),
-        "paths": paths(each.scope),
-    }
-    nodes = tx.numbered_nodes("get_rows", parameters)
-    hits = [op.TextHit(node, scores[row]) for row, node in nodes]
+    """Give the best rows that the reader may be given; equal scores in id order."""
+    nodes = read_rows(tx, [row for row, _ in found], seen)
+    hits = [
+        op.TextHit(nodes[row], score) for row, score in found if row in nodes and each.visibility.admits(nodes[row])
+    ]
     hits.sort(key=lambda hit: (-hit.score, hit.node.id))
     return tuple(hits[: each.limit])
+
+
+def read_rows(tx: Transaction, rows: Sequence[int], seen: list[SeenScope]) -> dict[int, MemoryNode]:
+    """Read rows of the scopes that the reader sees, from memory where it holds them as they are now."""
+    caches = [] if tx.store.sidecar is None else [tx.store.sidecar.nodes(scope.id, scope.change) for scope in seen]
+    found: dict[int, MemoryNode] = {}
+    missing = []
+    for row in rows:
+        for cache in caches:
+            node = cache.get(row)
+            if node is not None:
+                found[row] = node
+                break
+        else:
+            missing.append(row)
+    if missing:
+        owners = {scope.path: place for place, scope in enumerate(seen)}
+        for row, node in tx.numbered_nodes("get_rows", {"rows": json.dumps(missing)}):
+            place = owners.get(node.scope.path)
+            if place is None:
+                continue
+            found[row] = node
+            if caches:
+                caches[place][row] = node
+    return found
 
 
 def _wanted(visibility: op.Visibility) -> Any:
@@ -166,7 +187,7 @@ def _segment(tx: Transaction, scope: SeenScope, model: str, vector_bytes: int) -
     segment = sidecar.get(scope.id)
     if segment is not None and segment.change >= scope.change and segment.model == model:
         return segment
-    if segment is None or segment.change < scope.gone or segment.model != model:
+    if segment is None or segment.change < scope.gone or segment.model != model or segment.is_sparse:
         rows = tx.one("count_rows", {"scope": scope.id})[0]
         if rows * (ROW_BYTES + vector_bytes) > sidecar.budget:
             return None
@@ -179,6 +200,10 @@ def _segment(tx: Transaction, scope: SeenScope, model: str, vector_bytes: int) -
                 revised = tx.run("load_revised", asked).fetchall()
             asked = {"scope": scope.id, "model": model, "behind": segment.last_row}
             added = tx.run("load_rows", asked).fetchall()
+            if segment.slots:
+                asked = {"scope": scope.id, "change": segment.change}
+                for (row,) in tx.run("revised_rows", asked):
+                    segment.nodes.pop(row, None)
             segment.replace(revised)
             segment.add(added)
             segment.change = scope.change

@@ -46,8 +46,10 @@ class Transaction:
         self._statements = statements()
         self._scopes: dict[str, MemoryScope] = {}
         self._changed: dict[int, bool] = {}
-        self._first_row = -1
         self._row = -1
+        self._marks = 0
+        self.touched_scopes: set[int] = set()
+        """Scopes whose rows changed in this transaction."""
 
     def run(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> sqlite3.Cursor:
         """Run a named statement."""
@@ -108,8 +110,8 @@ class Transaction:
 
     @property
     def change(self) -> int:
-        """The number of this transaction's change."""
-        return self.counters[0] + 1
+        """The number of the change that is being made."""
+        return self.counters[0] + 1 + self._marks
 
     def new_rows(self, count: int) -> int:
         """Take numbers for new rows; gives the first."""
@@ -120,20 +122,19 @@ class Transaction:
         return first
 
     def changed(self, scope: int, *, gone: bool = False) -> None:
-        """Note that rows of a scope changed in what search looks at."""
+        """Note that rows of a scope changed, or are gone."""
         self._changed[scope] = self._changed.get(scope, False) or gone
+        self.touched_scopes.add(scope)
 
     def mark(self) -> None:
-        """Write down what was noted so far, so that a search in this transaction sees it."""
+        """Write down what was noted since the last mark, so that a search sees it; what follows is another change."""
+        if not self._changed:
+            return
         for scope, gone in self._changed.items():
             self.run("changed_scope", {"scope": scope, "change": self.change, "gone": gone})
-        if self._changed or self._row >= 0:
-            self.run("count_on", {"change": self.change, "row": max(self._row, self.counters[1])})
-
-    @property
-    def touched_scopes(self) -> tuple[int, ...]:
-        """Scopes whose rows changed in what search looks at."""
-        return tuple(self._changed)
+        self.run("count_on", {"change": self.change, "row": max(self._row, self.counters[1])})
+        self._changed.clear()
+        self._marks += 1
 
     def embedding(self) -> EmbeddingSpace | None:
         """The declared model of the vectors."""

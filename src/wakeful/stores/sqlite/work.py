@@ -10,6 +10,7 @@ from wakeful import ops as op
 from wakeful.errors import StaleWriter
 from wakeful.records import MemoryNode
 from wakeful.stores import rules
+from wakeful.stores.sqlite.nodes import note_use
 from wakeful.stores.sqlite.rows import micros, visibility_parameters
 from wakeful.stores.sqlite.transaction import Transaction
 
@@ -48,6 +49,7 @@ def ack_due(tx: Transaction, each: op.AckDue) -> bool:
             "event": after.event if after is not None else None,
         },
     )
+    note_use(tx, {"ids": json.dumps([each.id]), "scope": tx.own_scope_id(each.scope)})
     return True
 
 

@@ -12,7 +12,7 @@ CREATE TABLE counter (
     purge INTEGER NOT NULL DEFAULT 0
 );
 
--- Owners. change: the last change to rows of it that search looks at; gone: the last one that took rows away.
+-- Owners. change: the last change to rows of it; gone: the last one that took rows away.
 CREATE TABLE scope (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
@@ -79,11 +79,13 @@ CREATE TABLE vector (
     data BLOB NOT NULL
 );
 
--- Nodes that changed after their first writing in what search looks at, with the number of the last such change.
+-- Nodes that changed after their first writing: the number of the last change of any kind, and of the last one in what
+-- search looks at.
 CREATE TABLE revision (
     scope INTEGER NOT NULL,
     node INTEGER NOT NULL,
     change INTEGER NOT NULL,
+    searched INTEGER NOT NULL,
     PRIMARY KEY (scope, node)
 ) WITHOUT ROWID;
 

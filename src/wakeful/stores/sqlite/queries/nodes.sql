@@ -62,7 +62,12 @@ UPDATE node SET
 WHERE row = ?
 
 -- name: note_revision
-INSERT INTO revision (scope, node, change) VALUES (:scope, :node, :change)
+INSERT INTO revision (scope, node, change, searched) VALUES (:scope, :node, :change, :change)
+ON CONFLICT (scope, node) DO UPDATE SET change = excluded.change, searched = excluded.searched
+
+-- name: note_use
+INSERT INTO revision (scope, node, change, searched)
+SELECT :scope, row, :change, 0 FROM node WHERE id IN (SELECT value FROM json_each(:ids)) AND scope = :scope
 ON CONFLICT (scope, node) DO UPDATE SET change = excluded.change
 
 -- name: put_vector
@@ -102,8 +107,6 @@ SELECT {columns}
 FROM json_each(:rows) AS j
 JOIN node AS n ON n.row = j.value
 JOIN scope AS s ON s.id = n.scope
-WHERE s.path IN (SELECT value FROM json_each(:paths)) AND {visible}
-ORDER BY j.key
 
 -- name: newest_nodes
 SELECT {columns}
@@ -195,6 +198,28 @@ FROM json_each(:ids) AS j
 JOIN node AS n ON n.id = j.value
 JOIN scope AS s ON s.id = n.scope
 WHERE s.path IN (SELECT value FROM json_each(:paths)) AND n.session IS NOT NULL
+
+-- name: beside
+-- The row :offset places before each anchor and the one after it, whether or not the reader may be given them.
+SELECT
+    a.id,
+    a.row,
+    (
+        SELECT b.row FROM node AS b INDEXED BY node_by_session
+        WHERE b.scope = a.scope AND b.session = a.session AND b.layer = a.layer
+            AND (b.asserted, b.row) < (a.asserted, a.row)
+        ORDER BY b.asserted DESC, b.row DESC LIMIT 1 OFFSET :offset
+    ),
+    (
+        SELECT b.row FROM node AS b INDEXED BY node_by_session
+        WHERE b.scope = a.scope AND b.session = a.session AND b.layer = a.layer
+            AND (b.asserted, b.row) > (a.asserted, a.row)
+        ORDER BY b.asserted, b.row LIMIT 1 OFFSET :offset
+    )
+FROM json_each(:ids) AS j
+JOIN node AS a ON a.id = j.value
+JOIN scope AS s ON s.id = a.scope
+WHERE s.path IN (SELECT value FROM json_each(:paths)) AND a.session IS NOT NULL
 
 -- name: said_before
 SELECT {columns}

@@ -10,13 +10,16 @@ LEFT JOIN vector AS v ON v.node = n.row
 WHERE n.scope = :scope AND n.row > :behind
 ORDER BY n.row
 
+-- name: revised_rows
+SELECT node FROM revision INDEXED BY revision_by_change WHERE scope = :scope AND change > :change
+
 -- name: load_revised
 SELECT n.row, n.layer, n.status, n.valid_from, n.valid_until, n.superseded, n.expires, n.terms,
     CASE WHEN n.embedding_model = :model THEN v.data END
 FROM revision AS r INDEXED BY revision_by_change
 JOIN node AS n ON n.row = r.node
 LEFT JOIN vector AS v ON v.node = n.row
-WHERE r.scope = :scope AND r.change > :change AND r.node <= :until
+WHERE r.scope = :scope AND r.change > :change AND r.searched > :change AND r.node <= :until
 ORDER BY n.row
 
 -- name: match_terms
