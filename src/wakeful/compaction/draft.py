@@ -18,7 +18,7 @@ from wakeful.compaction.measure import History
 from wakeful.compaction.moves import Clear, Digest, Drop, Move, Shorten, StripThinking
 from wakeful.compaction.policy import MIN_CLEAR, Policy
 from wakeful.compaction.repair import OPENING
-from wakeful.compaction.rounds import Round, rounds_of
+from wakeful.compaction.rounds import Round, rounds_of, users
 from wakeful.compaction.shorten import LEAST, shorten, shorten_value
 from wakeful.dialects.protocol import (
     Edit,
@@ -148,9 +148,8 @@ class Draft:
         return places
 
     def _users(self) -> tuple[int, int]:
-        skip = self.ours | {old.place for old in self.summaries if old.block is None}
-        users = [i for i, w in enumerate(self.weights) if w[0] == 1 and i not in skip]
-        return (users[0], users[-1]) if users else (-1, -1)
+        own = self.ours | {old.place for old in self.summaries if old.block is None}
+        return users(bytes([w[0] for w in self.weights]), own)
 
     def _find_own(self) -> tuple[list[OldSummary], set[int]]:
         """Find summaries and opening notes of earlier compactions: they stand at the head, before any answer."""
@@ -198,9 +197,9 @@ class Draft:
     def remove(self, rounds: Iterable[Round]) -> list[int]:
         """Take rounds out; gives the places, oldest first."""
         places = [i for r in rounds for i in range(r.start, r.stop)]
-        weights = self.weights
-        self.tokens -= sum([weights[i][1] for i in places])
-        self.size -= sum([weights[i][4] for i in places])
+        chosen = [self.weights[i] for i in places]
+        self.tokens -= sum([w[1] for w in chosen])
+        self.size -= sum([w[4] for w in chosen])
         self.gone.update(places)
         return places
 

@@ -161,13 +161,10 @@ def _changed(
 def _removed(draft: Draft) -> int:
     """Tokens of this turn's messages (from the latest user's on) that were removed or made lighter."""
     start = max(0, draft.latest_user)
-    first = draft.history.weights
-    total = 0
-    for i in range(start, len(first)):
-        if i in draft.gone:
-            total += first[i].tokens
-        elif draft.weights is not first:
-            total += max(0, first[i].tokens - draft.weights[i].tokens)
+    first, now, gone = draft.history.weights, draft.weights, draft.gone
+    total = sum([first[i][1] for i in gone if i >= start])
+    if now is not first:
+        total += sum(max(0, first[i][1] - now[i][1]) for i in range(start, len(first)) if i not in gone)
     return total
 
 

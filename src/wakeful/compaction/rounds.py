@@ -9,6 +9,7 @@ message that is pinned stands alone, so that what answers it may go without it. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -37,77 +38,108 @@ def rounds_of(
     ``marked``: indexes of messages that the caller pinned. The last step with calls is open while nothing follows it.
     ``own``: indexes of notes that an earlier compaction made (a summary); they are no user's messages.
     """
-    first_user, latest_user = _users(weights, own)
-    spans = _spans(weights, facts, {first_user, latest_user, *marked, *own})
-    rounds: list[Round] = []
-    add = rounds.append
+    kinds = bytes([w[0] for w in weights])
+    first_user, latest_user = users(kinds, own)
+    alone = {first_user, latest_user, *marked, *own}
+    spans = _spans(weights, facts, alone)
+    reasons = {at: "latest_user" for at in (latest_user,) if at >= 0}
+    if first_user >= 0:
+        reasons[first_user] = "first_user"
+    reasons.update(dict.fromkeys(own, "own"))
+    reasons.update(dict.fromkeys(marked, "marked"))
+    waits = Flag.PROVISIONAL
+    provisional = {i for i, w in enumerate(weights) if w[5] & waits}
     last = len(spans) - 1
-    marks = sorted(marked)
-    provisional = {i for i, w in enumerate(weights) if w[5] & Flag.PROVISIONAL}
-    for at, (start, stop, calls) in enumerate(spans):
-        pinned = ""
-        kind = weights[start][0]
+    special = {*reasons, *provisional}
+    new = tuple.__new__
+    rounds: list[Round] = []
+    for at, (start, stop) in enumerate(spans):
+        kind = kinds[start]
+        calls = kind in _STEP and _CALLS in kinds[start:stop]
         if kind == 0 or kind == 5:
-            pinned = "system"
-        elif start in own:
-            pinned = "own"
-        elif start <= first_user < stop:
-            pinned = "first_user"
-        elif start <= latest_user < stop:
-            pinned = "latest_user"
-        if marks and any(start <= mark < stop for mark in marks):
-            pinned = "marked"
+            rounds.append(
+                new(Round, (start, stop, "marked" if reasons.get(start) == "marked" else "system", False, False))
+            )
+            continue
+        pinned = ""
+        if special:
+            inside = [i for i in special if start <= i < stop] if stop - start > 1 else [start] * (start in special)
+            for i in inside:
+                pinned = _stronger(pinned, reasons.get(i, "provisional"))
         is_open = calls and at == last
-        if calls and not pinned:
-            if is_open:
-                pinned = "open"
-            elif provisional and any(start <= i < stop for i in provisional):
-                pinned = "provisional"
-        add(Round(start, stop, pinned, calls, is_open))
+        if is_open and not pinned:
+            pinned = "open"
+        rounds.append(new(Round, (start, stop, pinned, calls, is_open)))
     return rounds
 
 
-def _users(weights: Sequence[Weight], own: Collection[int]) -> tuple[int, int]:
-    """Indexes of the first and the latest user's message; -1 for none."""
-    users = [i for i, w in enumerate(weights) if w[0] == 1 and i not in own]
-    return (users[0], users[-1]) if users else (-1, -1)
+_CALLS = 3
+_STEP = (2, 3, 4)
+_STRENGTH = ("", "provisional", "latest_user", "first_user", "own", "marked")
 
 
-def _spans(weights: Sequence[Weight], facts: Facts, alone: Collection[int]) -> list[tuple[int, int, bool]]:
-    """Cut into ``(start, stop, has calls)``."""
-    items = facts.thinking == "items"
-    spans: list[tuple[int, int, bool]] = []
+def _stronger(one: str, other: str) -> str:
+    return max(one, other, key=_STRENGTH.index)
+
+
+def users(kinds: bytes, own: Collection[int]) -> tuple[int, int]:
+    """Give the indexes of the first and the latest user's message, notes of our own left out; -1 for none."""
+    first = kinds.find(1)
+    while first in own and first >= 0:
+        first = kinds.find(1, first + 1)
+    latest = kinds.rfind(1)
+    while latest in own and latest >= 0:
+        latest = kinds.rfind(1, 0, latest)
+    return first, latest
+
+
+_ROUND = re.compile(rb"\x03[\x04\x06]*|\x01\x02*|\x04[\x04\x06]*|[\x00-\xff]", re.DOTALL)
+"""A step with its results; a user's message with the text that answers it; results at the head of a history that others
+cut; anything else alone. 6 is a user's message that holds results, 7 a user's message that stands alone."""
+
+
+def _spans(weights: Sequence[Weight], facts: Facts, alone: Collection[int]) -> list[tuple[int, int]]:
+    """Cut into ``(start, stop)``."""
+    if facts.thinking == "items":
+        return _item_spans(weights)
+    codes = bytearray([w[0] for w in weights])
+    for i in alone:
+        if 0 <= i and codes[i] == 1:
+            codes[i] = 7
+        elif 0 <= i and codes[i] == 2:
+            codes[i] = 8
+    if facts.results_in_user:
+        for i, w in enumerate(weights):
+            if w[3] and codes[i] != 4:
+                codes[i] = 6
+    return [match.span() for match in _ROUND.finditer(codes)]
+
+
+def _item_spans(weights: Sequence[Weight]) -> list[tuple[int, int]]:
+    """Cut a history whose messages are items: a model's response is a run of them, reasoning first."""
+    spans: list[tuple[int, int]] = []
     n = len(weights)
     i = 0
     while i < n:
         start = i
         kind = weights[i][0]
         i += 1
-        if kind == 3 or (items and kind == 2):
+        if kind == 3 or kind == 2:
             calls = kind == 3
             thought = not weights[start][5] & 1
-            while items and i < n and weights[i][0] in (2, 3):
+            while i < n and weights[i][0] in (2, 3):
                 thinks = weights[i][5] & 1
                 if thinks and thought and not calls:
                     break
                 thought = thought or not thinks
                 calls = calls or weights[i][0] == 3
                 i += 1
-            if calls:
-                while i < n and weights[i][3]:
-                    i += 1
-            spans.append((start, i, calls))
-        elif kind == 1 and start not in alone:
-            while i < n and weights[i][0] == 2 and i not in alone and not items:
+            while calls and i < n and weights[i][3]:
                 i += 1
-            spans.append((start, i, False))
         elif kind == 4:
-            # Results without their calls stand here only at the head of a history that was cut by others.
             while i < n and weights[i][3]:
                 i += 1
-            spans.append((start, i, True))
-        else:
-            spans.append((start, i, False))
+        spans.append((start, i))
     return spans
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from wakeful.compaction.archive import archive_id
 from wakeful.compaction.digest import Digest as Accepted
@@ -125,21 +126,22 @@ def _with_summaries(draft: Draft, rounds: list[Round]) -> list[Round]:
 
 def _oldest(draft: Draft, rounds: Sequence[Round], enough: Callable[[], bool]) -> list[Round]:
     """Give the oldest rounds that must go until it is ``enough``; nothing is removed."""
+    if not rounds or enough():
+        return []
     tokens, size = draft.tokens, draft.size
-    weights = draft.weights
-    chosen: list[Round] = []
+    heavy = [0, *accumulate([w[1] for w in draft.weights])]
+    large = [0, *accumulate([w[4] for w in draft.weights])]
+    count = len(rounds)
     try:
-        for r in rounds:
+        for at, r in enumerate(rounds, start=1):
+            draft.tokens -= heavy[r[1]] - heavy[r[0]]
+            draft.size -= large[r[1]] - large[r[0]]
             if enough():
+                count = at
                 break
-            chosen.append(r)
-            for i in range(r.start, r.stop):
-                weight = weights[i]
-                draft.tokens -= weight[1]
-                draft.size -= weight[4]
     finally:
         draft.tokens, draft.size = tokens, size
-    return chosen
+    return list(rounds[:count])
 
 
 def _drop(draft: Draft, rounds: Sequence[Round], reason: str) -> None:
