@@ -54,6 +54,8 @@ def resolve_parts(
     made = make_tools([*tools, *([] if archive is None else [recall_history(archive, compactor)])])
     found = Hooks.of(hooks)
     found = found.plus("before_tool", [policy.before_tool for policy in config.make_policies()])
+    if system is not None and not isinstance(system, str):
+        raise ConfigError(f"Agent: system must be a text, not {type(system).__name__}")
     where = _scope(scope if scope is not None else config.scope)
     if approve is not None:
         _check_approver(approve)
