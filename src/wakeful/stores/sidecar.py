@@ -22,7 +22,10 @@ from wakeful.records import MemoryNode
 from wakeful.stores import bm25
 
 SECOND_LOOK = 400
-"""Rows nearest by their codes that are compared in full."""
+"""Rows nearest by their codes that are compared in full; and ``SECOND_LOOK_SHARE`` of all rows at least."""
+SECOND_LOOK_SHARE = 0.005
+TALLIED = 16_384
+"""Rows, evenly spread, whose distances tell how far to reach for a second look."""
 EXACT_BELOW = 1_000
 """Rows up to which every vector is compared in full."""
 MERGE_SHARE = 0.05
@@ -34,6 +37,7 @@ NODES_HELD = 20_000
 NODE_BYTES = 1_500
 """What such a row takes, about."""
 _DEAD = 255
+_HIDDEN = 0xFFFF
 _NEVER = 1 << 62
 
 
@@ -296,7 +300,7 @@ class Segment:
         if self._vectors is None or len(query) != self._vectors.shape[1]:
             return none
         shown = self.mask(wanted) & self._embedded[: self.slots]
-        look = max(SECOND_LOOK, 4 * limit)
+        look = max(SECOND_LOOK, 4 * limit, int(SECOND_LOOK_SHARE * self.slots))
         if self.slots <= max(EXACT_BELOW, look):
             slots = np.flatnonzero(shown)
         else:
@@ -311,10 +315,15 @@ class Segment:
         far = np.zeros(self.slots, "u2")
         for word, bits in zip(code, self._codes, strict=True):
             far += popcount(np, bits[: self.slots] ^ word)
-        far[~shown] = 0xFFFF
-        tally = np.bincount(far, minlength=1)[:0xFFFF]
-        reach = int(np.searchsorted(np.cumsum(tally), look))
-        return np.flatnonzero(far <= min(reach, len(tally) - 1)) if len(tally) else np.empty(0, "i8")
+        if not shown.all():
+            far[~shown] = _HIDDEN
+        for step in (max(1, self.slots // TALLIED), 1):
+            tally = np.bincount(far[::step])[:_HIDDEN]
+            reach = int(np.searchsorted(np.cumsum(tally), -(-look // step)))
+            slots = np.flatnonzero(far <= min(reach, 64 * len(self._codes)))
+            if step == 1 or len(slots) >= look // 2:
+                break
+        return slots
 
 
 def popcount(np: Any, words: Any) -> Any:
@@ -360,8 +369,7 @@ def search_words(
             docs, counts = each[place]
             if len(docs):
                 scores[docs] += counts / (counts + norm[docs]) * np.float32(weight)
-        slots = np.flatnonzero(scores)
-        slots = slots[segment.mask(wanted)[slots]]
+        slots = np.flatnonzero((scores > 0) & segment.mask(wanted))
         slots, kept = best(np, slots, scores[slots], limit)
         found += zip(segment.rows[slots].tolist(), kept.tolist(), strict=True)
     return found
