@@ -70,10 +70,11 @@ class Agent:
     ) -> None:
         """Make an agent. What can be stored is in ``AgentConfig``; its fields may be given here as ``options``.
 
-        ``model``: what ``coerce_model`` takes. ``compactor``: an object, or a registered name with its options. ``sessions``: a session store or its URL; None keeps sessions in the
-        process. ``models``: models of internal roles (``summarizer``, ``extractor``); the main one otherwise.
-        ``approve``: asked about parked calls; without it such a turn stops with ``awaiting_approval`` and goes on with
-        ``resume``. ``tracer``: an OpenTelemetry tracer; None: the global one; False: none.
+        ``model``: what ``coerce_model`` takes. ``compactor``: an object, or a registered name with its options.
+        ``sessions``: a session store or its URL; None keeps sessions in the process. ``models``: models of internal roles
+        (``summarizer``, ``extractor``); the main one otherwise. ``approve``: asked about parked calls; without it such a
+        turn stops with ``awaiting_approval`` and goes on with ``resume``. ``tracer``: an OpenTelemetry tracer; None: the
+        global one; False: none.
         """
         if isinstance(compactor, str | tuple | list):
             options, compactor = {**options, "compactor": compactor}, None

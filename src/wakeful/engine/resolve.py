@@ -19,7 +19,6 @@ from wakeful.errors import ConfigError
 from wakeful.models.chat import coerce_model
 from wakeful.records import MemoryScope
 
-
 MARGIN = 64
 """A window's part that is kept free for the error of an estimate that has learnt from usage: 1/64, about 1.6 %. Measured
 on 3,000 rounds by ``bench/long_agent.py``: the estimate falls short by 1.25 % at worst."""
