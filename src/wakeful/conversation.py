@@ -185,7 +185,7 @@ class AgentMemory:
         """Make the other branch that ends with the entry ``head`` the active one. Raises ``NotFound`` for none."""
         for branch in self.others:
             if branch and branch[-1].id == head:
-                return self._activate(branch)
+                return self._activate(branch, leaving=branch)
         raise NotFound(f"no other branch ends with entry {head!r}")
 
     def delete_turn(self, turn_id: str) -> AgentMemory:
@@ -279,10 +279,11 @@ class AgentMemory:
             others.append(tuple(known[id] for id in branch["ids"]))
         return cls(active, tuple(others))
 
-    def _activate(self, path: Branch) -> AgentMemory:
+    def _activate(self, path: Branch, leaving: Branch | None = None) -> AgentMemory:
+        """Make a path the active branch and keep every branch but the one that it was taken from whole."""
         kept: list[Branch] = []
         for branch in self.branches():
-            if branch and branch is not path and not any(branch == other for other in kept):
+            if branch and branch is not leaving and not any(branch == other for other in kept):
                 kept.append(branch)
         return AgentMemory(path, tuple(kept))
 
