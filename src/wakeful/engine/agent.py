@@ -99,9 +99,9 @@ class Agent:
         self._store = _session_store(sessions)
         options = getattr(self.parts.compactor, "options", {})
         self._archive = archive if archive is not None else options.get("archive")
-        own = getattr(getattr(memory, "flows", None), "model", None)
+        self._flows = getattr(memory, "flows", None)
+        own = getattr(self._flows, "model", None)
         self._roles = _roles({"summarizer": options.get("summarizer"), "extractor": own, **(models or {})})
-        self._memory = memory
         self._tracer = tracer
         self.clock = clock
         self._held: OrderedDict[str, tuple[Session, Inbox]] = OrderedDict()
@@ -280,14 +280,14 @@ class Agent:
         )
         flow = TurnFlow(self.parts, session, inbox, state, span)
         session.span = span
-        failure: str | None = "interrupted"
+        broken_off = True
         try:
             yield from flow.run(event, decisions)
-            failure = flow.state.error_code or None
+            broken_off = False
         finally:
             totals = flow.state.totals
             span.set(gen_ai__usage__input_tokens=totals.input_tokens, gen_ai__usage__output_tokens=totals.output_tokens)
-            span.end(failure)
+            span.end(flow.state.error_code or ("interrupted" if broken_off else None))
             session.span = NO_SPAN
 
     def _guarded(self, session: Session, steps: Steps) -> Steps:
@@ -307,8 +307,8 @@ class Agent:
                     return note(self._role(role).chat(request))
             case Run(ops, store):
                 return self._store_of(store).execute(ops)
-            case Embed() if self._memory is not None:
-                return self._memory.flows.answer(need)
+            case Embed() if self._flows is not None:
+                return self._flows.answer(need)
             case _:
                 raise ConfigError(f"this agent can't answer {type(need).__name__}; it has no memory")
 
@@ -320,8 +320,8 @@ class Agent:
                     return note(await self._role(role).achat(request))
             case Run(ops, store):
                 return await self._store_of(store).aexecute(ops)
-            case Embed() if self._memory is not None:
-                return await self._memory.flows.aanswer(need)
+            case Embed() if self._flows is not None:
+                return await self._flows.aanswer(need)
             case _:
                 return self.answer(need)
 
@@ -353,7 +353,7 @@ class Agent:
         return self._roles.get(role, self.parts.model)
 
     def _store_of(self, store: str) -> Any:
-        found = {"session": self._store, "archive": self._archive, "memory": getattr(self._memory, "store", None)}
+        found = {"session": self._store, "archive": self._archive, "memory": getattr(self._flows, "store", None)}
         if found.get(store) is None:
             raise ConfigError(f"this agent has no {store} store")
         return found[store]

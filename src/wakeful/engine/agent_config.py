@@ -56,6 +56,8 @@ class AgentConfig:
     """Most calls that run at the same time; 1: one after another."""
     context_window: int | None = None
     """Tokens of the model's window; None: from the catalogue."""
+    nap_every: int = 20
+    """With a memory: turns of its scope between two naps; 0: never."""
     policies: tuple[Ref, ...] = ()
     """Names and options of registered policies, in the order in which they judge a call."""
     compactor: Ref | None = None
@@ -129,7 +131,14 @@ def _ref(value: Any, entry: str) -> Ref:
     raise ConfigError(f"{entry}: write a registered name, or (name, options), not {value!r}")
 
 
-_AT_LEAST: dict[str, float] = {"max_iterations": 1, "retries": 0, "parallel": 1, "budget": 1, "max_tokens": 1}
+_AT_LEAST: dict[str, float] = {
+    "max_iterations": 1,
+    "retries": 0,
+    "parallel": 1,
+    "budget": 1,
+    "max_tokens": 1,
+    "nap_every": 0,
+}
 _OPTIONAL = ("budget", "max_tokens", "context_window", "model_timeout", "tool_timeout", "temperature")
 
 

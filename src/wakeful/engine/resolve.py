@@ -58,7 +58,7 @@ def resolve_parts(
     where = _scope(scope if scope is not None else config.scope)
     if approve is not None:
         _check_approver(approve)
-    link = _memory(memory, where)
+    link = _memory(memory, where, config.nap_every)
     window = resolve_window(compactor, chat.name, catalog, config.context_window, "Agent")
     return Parts(
         name=config.name,
@@ -132,16 +132,17 @@ def _check_approver(approve: Any) -> None:
         raise ConfigError(f"approve can't be called with one argument, the parked calls: {error}") from error
 
 
-def _memory(memory: Any, scope: MemoryScope | None) -> Any:
+def _memory(memory: Any, scope: MemoryScope | None, nap_every: int) -> Any:
     if memory is None:
         return None
     if scope is None:
         raise ConfigError("Agent with a memory needs a scope: scope='org:acme/user:ana'")
     if hasattr(memory, "episodes") and hasattr(memory, "dropped") and hasattr(memory, "nap"):
         return memory
+    from wakeful.engine.schedule import NapCadence
     from wakeful.engine.turn_memory import MemoryLink
 
-    return MemoryLink(memory, scope)
+    return MemoryLink(memory, scope, naps=NapCadence(nap_every))
 
 
 def _context(context: Any, link: Any, dialect: str) -> Any:

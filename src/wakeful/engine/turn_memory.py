@@ -44,7 +44,7 @@ class MemoryLink:
     """A memory at work for one scope."""
 
     def __init__(self, memory: Any, scope: MemoryScope, *, naps: NapCadence | None = None) -> None:
-        self._flows = memory.flows
+        self.flows = memory.flows
         self._scope = scope
         self._naps = naps if naps is not None else NapCadence()
 
@@ -54,7 +54,7 @@ class MemoryLink:
         if not query.strip():
             return None
         options = {"k": RECALLED, "budget": BUDGET, "layers": LAYERS}
-        found = yield Call(self._flows.hydrate, (query, self._scope), options)
+        found = yield Call(self.flows.hydrate, (query, self._scope), options)
         if not found.entries_count:
             return None
         return TurnContext(turn_block=found.context, entries=found.entries_count, activation_log=found.activation_log)
@@ -66,9 +66,9 @@ class MemoryLink:
         if not turns:
             return 0
         options = {"session": session.id}
-        receipt = yield Call(self._flows.remember, (self._scope, turns, options))
+        receipt = yield Call(self.flows.remember, (self._scope, turns, options))
         text = "\n".join(f"{turn.speaker}: {turn.text[:400]}" for turn in (turns[0], turns[-1])[: len(turns)])
-        yield Call(note, (self._scope, text, self._flows.writing), {"session": session.id, "label": info.turn_id})
+        yield Call(note, (self._scope, text, self.flows.writing), {"session": session.id, "label": info.turn_id})
         return len(getattr(receipt, "episodes", ())) or len(turns)
 
     def dropped(self, entries: tuple[Entry, ...], session: Session, info: TurnInfo) -> Flow[int]:
@@ -77,11 +77,11 @@ class MemoryLink:
         said = _said(entries, session.dialect, session.id)
         if said:
             options: dict[str, Any] = {"session": session.id, "extract": False}
-            yield Call(self._flows.remember, (self._scope, said, options))
+            yield Call(self.flows.remember, (self._scope, said, options))
         returned = _returned(entries, session.dialect, session.id)
         if returned:
             options = {"session": session.id, "extract": False, "trust": "low"}
-            yield Call(self._flows.remember, (self._scope, returned, options))
+            yield Call(self.flows.remember, (self._scope, returned, options))
         return len(said) + len(returned)
 
     def nap(self, info: TurnInfo) -> Flow[int]:
@@ -95,7 +95,7 @@ class MemoryLink:
             "dry_run": False,
             "settings": None,
         }
-        yield Call(self._flows.consolidate, (self._scope,), options)
+        yield Call(self.flows.consolidate, (self._scope,), options)
         return 1
 
 
