@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from wakeful.compaction.compactor import NoOp, WindowManager
     from wakeful.compaction.honesty import HONESTY_MARKER_SENTINEL, compose_memory_section
     from wakeful.conversation import AgentMemory
+    from wakeful.engine.agent import Agent
+    from wakeful.engine.agent_config import AgentConfig
     from wakeful.engine.memory import Memory
     from wakeful.engine.memory_async import AsyncMemory
+    from wakeful.engine.tools import tool
     from wakeful.engine.verbs import acompact, compact, plan_compaction, restore
     from wakeful.engine.window import Window
     from wakeful.errors import MemoryContractError
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _FROM = {
+    "Agent": "wakeful.engine.agent",
+    "AgentConfig": "wakeful.engine.agent_config",
     "AgentMemory": "wakeful.conversation",
     "AsyncMemory": "wakeful.engine.memory_async",
     "HONESTY_MARKER_SENTINEL": "wakeful.compaction.honesty",
@@ -42,9 +47,12 @@ _FROM = {
     "compose_memory_section": "wakeful.compaction.honesty",
     "plan_compaction": "wakeful.engine.verbs",
     "restore": "wakeful.engine.verbs",
+    "tool": "wakeful.engine.tools",
 }
 
 __all__ = [
+    "Agent",
+    "AgentConfig",
     "AgentMemory",
     "AsyncMemory",
     "HONESTY_MARKER_SENTINEL",
@@ -64,6 +72,7 @@ __all__ = [
     "compose_memory_section",
     "plan_compaction",
     "restore",
+    "tool",
 ]
 
 
