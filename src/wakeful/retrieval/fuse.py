@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 
 from wakeful.records import MemoryNode
 from wakeful.retrieval import lexical
@@ -21,6 +22,9 @@ from wakeful.retrieval.dense import closeness
 from wakeful.retrieval.query import Query
 from wakeful.retrieval.settings import RecallSettings
 from wakeful.terms import query_terms
+
+FRONT = 16
+"""Best candidates by which the fit of a recall is judged."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,8 @@ class Candidate:
     after: str | None = None
     """Ids of its neighbours in time, as far as they are candidates."""
     bag: lexical.Bag = field(init=False)
+    session: tuple[object, str] = field(init=False)
+    """Key of its session; a row without one is its own."""
     tally: tuple[int, ...] = ()
     base: float = 0.0
     """Words, meaning, window and session together."""
@@ -43,7 +49,10 @@ class Candidate:
     score: float = 0.0
 
     def __post_init__(self) -> None:
-        self.bag = lexical.bag_of(self.node.label, self.node.content)
+        node = self.node
+        self.bag = lexical.bag_of(node.label, node.content)
+        session = node.source.session
+        self.session = (None, node.id) if session is None else (node.scope.levels, session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,8 @@ class Weighed:
     def fit(self) -> float:
         """How well the best candidate fits the query in itself, 0 to 1: its share of the query's words, or its cosine."""
         best = 0.0
-        for each in self.candidates.values():
+        front = sorted(self.candidates.values(), key=lambda each: -each.score)[:FRONT]
+        for each in front:
             best = max(best, lexical.coverage(each.tally, self.idf), each.cosine or 0.0)
         return min(1.0, best)
 
@@ -78,9 +88,9 @@ def fuse(query: Query, candidates: Mapping[str, Candidate], settings: RecallSett
     """Score every candidate. Works on the candidates given, and on nothing else."""
     held = list(candidates.values())
     bags = [each.bag for each in held]
-    idf = lexical.weights(query.terms, bags)
     for each in held:
         each.tally = lexical.counts(query.terms, each.bag)
+    idf = lexical.weights([each.tally for each in held])
     short = _shortness(bags, settings)
     _base(held, candidates, idf, short, settings)
     inherited = [_inherited(each, candidates, short, settings) for each in held]
@@ -88,7 +98,7 @@ def fuse(query: Query, candidates: Mapping[str, Candidate], settings: RecallSett
     for each, (gain, origin), extras in zip(held, inherited, bonus, strict=True):
         if gain:
             each.parts[origin] = gain
-        each.parts |= {name: value for name, value in extras.items() if value}
+        each.parts |= extras
         each.score = each.base + gain + sum(extras.values())
     return Weighed(candidates, tuple(idf))
 
@@ -135,7 +145,7 @@ def _windows(
         for neighbour_id in (each.before, each.after):
             other = candidates.get(neighbour_id) if neighbour_id is not None else None
             if other is not None:
-                tally = tuple(a + b for a, b in zip(tally, other.tally, strict=True))
+                tally = tuple(map(add, tally, other.tally))
                 length += other.bag.length
         tallies.append(tally)
         lengths.append(float(length))
@@ -143,19 +153,16 @@ def _windows(
 
 
 def _sessions(held: Sequence[Candidate], idf: Sequence[float], saturation: float) -> list[float]:
-    groups: defaultdict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    groups: defaultdict[tuple[object, str], list[Candidate]] = defaultdict(list)
     for each in held:
-        groups[_session_of(each)].append(each)
+        groups[each.session].append(each)
     scores = {}
     for key, members in groups.items():
-        total = [sum(column) for column in zip(*(member.tally for member in members), strict=True)]
+        total: Sequence[float] = members[0].tally
+        if len(members) > 1:
+            total = [sum(column) for column in zip(*[member.tally for member in members], strict=True)]
         scores[key] = lexical.saturated(total, idf, saturation)
-    return [scores[_session_of(each)] for each in held]
-
-
-def _session_of(each: Candidate) -> tuple[str, str]:
-    session = each.node.source.session
-    return (each.node.scope.path, f"s:{session}" if session is not None else f"n:{each.node.id}")
+    return [scores[each.session] for each in held]
 
 
 def _inherited(

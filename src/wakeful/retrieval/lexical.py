@@ -56,12 +56,12 @@ def bag_of(label: str, content: str) -> Bag:
     )
 
 
-def weights(terms: Sequence[str], bags: Sequence[Bag]) -> list[float]:
-    """Weigh each query term by how few of the candidates hold it."""
-    total = len(bags)
+def weights(tallies: Sequence[Sequence[int]]) -> list[float]:
+    """Weigh each query term by how few of the candidates hold it; ``tallies`` are the candidates' counts."""
+    total = len(tallies)
     out = []
-    for term in terms:
-        holding = sum(term in bag.terms for bag in bags)
+    for column in zip(*tallies, strict=True):
+        holding = total - column.count(0)
         out.append(math.log(1 + (total - holding + 0.5) / (holding + 0.5)))
     return out
 
@@ -77,16 +77,21 @@ def bm25(
 ) -> list[float]:
     """Score texts by their counts of the query's terms."""
     mean = sum(lengths) / len(lengths) if lengths else 1.0
+    flat, slope = k1 * (1 - b), k1 * b / mean
     out = []
     for tally, length in zip(tallies, lengths, strict=True):
-        norm = k1 * (1 - b + b * length / mean)
-        out.append(sum(w * n * (k1 + 1) / (n + norm) for n, w in zip(tally, idf, strict=True) if n))
+        norm = flat + slope * length
+        score = 0.0
+        for count, weight in zip(tally, idf, strict=True):
+            if count:
+                score += weight * count / (count + norm)
+        out.append(score * (k1 + 1))
     return out
 
 
 def saturated(tally: Sequence[float], idf: Sequence[float], saturation: float) -> float:
     """Score a group of texts by its counts, without regard to length."""
-    return sum(w * n * (saturation + 1) / (n + saturation) for n, w in zip(tally, idf, strict=True) if n)
+    return sum([w * n * (saturation + 1) / (n + saturation) for n, w in zip(tally, idf, strict=True) if n])
 
 
 def coverage(tally: Sequence[float], idf: Sequence[float]) -> float:

@@ -23,6 +23,9 @@ from wakeful.retrieval.settings import RecallSettings
 STRONG = 0.15
 """Activation from which a node may take one of the last places."""
 
+DEEP = 64
+"""Candidates among which repetitions are looked for, at least."""
+
 _REASONS = {
     "words": "words of the query",
     "meaning": "near in meaning",
@@ -41,23 +44,21 @@ _REASONS = {
 }
 
 
-def prior(node: MemoryNode, at: datetime, settings: RecallSettings) -> dict[str, float]:
+def prior(node: MemoryNode, at: datetime, settings: RecallSettings) -> tuple[float, float, float]:
     """What importance, recency and use add to a node's score."""
     days = max(0.0, (at - node.asserted_at).total_seconds() / 86_400)
     uses = node.access_count + node.activation_count
-    return {
-        "importance": settings.importance * max(-1.0, min(1.0, (node.importance - 5) / 5)),
-        "recency": settings.recency * 2 ** (-min(days / settings.recency_days, 60.0)),
-        "use": settings.use * uses / (uses + 5),
-    }
+    weight = max(-1.0, min(1.0, (node.importance - 5) / 5))
+    fresh = 2 ** (-days / settings.recency_days) if days < 20 * settings.recency_days else 0.0
+    return settings.importance * weight, settings.recency * fresh, settings.use * uses / (uses + 5)
 
 
 def order(weighed: Weighed, at: datetime, settings: RecallSettings) -> list[Candidate]:
     """Order all candidates, best first; equal scores by id."""
     for each in weighed.candidates.values():
-        extras = prior(each.node, at, settings)
-        each.parts |= {name: value for name, value in extras.items() if abs(value) >= 0.005}
-        each.score += sum(extras.values())
+        importance, recency, use = prior(each.node, at, settings)
+        each.parts |= {"importance": importance, "recency": recency, "use": use}
+        each.score += importance + recency + use
     return sorted(weighed.candidates.values(), key=lambda each: (-each.score, each.node.id))
 
 
@@ -70,8 +71,10 @@ def choose(
     settings: RecallSettings,
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Take the best ``k``, each thing once, and let activation bring in the tail. Gives hits and ids brought in."""
-    groups = _group(ordered)
     active = dict(log.activation)
+    # What stands far behind is looked at only when activation reached it.
+    reach = max(4 * k, DEEP)
+    groups = _group([*ordered[:reach], *(each for each in ordered[reach:] if each.node.id in active)])
     seeds = {node_id for node_id, _ in log.seeds}
     chosen = groups[:k]
     places = max(0, min(k // 3 if query.broad else max(1, k // 5), k - settings.head))
@@ -154,7 +157,7 @@ def _hits(
                 best.node,
                 round(min(1.0, last * fit), 6),
                 _reasons(parts, brought_in=best.node.id in taken),
-                tuple(parts.items()),
+                tuple(item for item in parts.items() if abs(item[1]) >= 0.005),
                 tuple(other.node.id for other in group[1:]),
             )
         )
