@@ -98,7 +98,7 @@ def decide(
     best: Depth | None = None
     now = inf
     for depth in useful:
-        cost = _price(depth, shares) + _from(depth, calls, grows, room, shares)
+        cost = _price(depth, grows, shares) + _from(depth, calls, grows, room, shares)
         if cost < now:
             best, now = depth, cost
     wait = inf if tokens > room else _waiting(tokens, room, useful, grows, calls, shares)
@@ -109,9 +109,11 @@ def decide(
     )
 
 
-def _price(depth: Depth, shares: CacheShares) -> float:
-    """What one compaction costs: its target is written anew but for the kept prefix, and its digest is made."""
-    return max(0.0, shares.write - shares.read) * max(0, depth.target - depth.kept_prefix) + depth.price
+def _price(depth: Depth, growth: float, shares: CacheShares) -> float:
+    """What one compaction costs: its target is written anew but for the kept prefix, and its digest is made. The newest
+    ``growth`` would have to be written in any case."""
+    anew = max(0.0, depth.target - depth.kept_prefix - growth)
+    return max(0.0, shares.write - shares.read) * anew + depth.price
 
 
 def _reads(size: float, calls: float, growth: float, shares: CacheShares) -> float:
@@ -121,7 +123,7 @@ def _reads(size: float, calls: float, growth: float, shares: CacheShares) -> flo
 
 def _from(depth: Depth, calls: float, growth: float, room: int, shares: CacheShares) -> float:
     """Cost of the calls to come, right after a compaction of this depth, with the best number of further ones."""
-    price = _price(depth, shares)
+    price = _price(depth, growth, shares)
     longest = inf if growth <= 0 else max(1.0, (room - depth.target) / growth)
     least = max(1, ceil(calls / longest))
     if growth <= 0 or shares.read <= 0:
@@ -144,7 +146,7 @@ def _waiting(
     for depth in depths:
         later = 1.0
         while later <= min(fits + 1, calls - 1):
-            after = _price(depth, shares) + _from(depth, calls - later, growth, room, shares)
+            after = _price(depth, growth, shares) + _from(depth, calls - later, growth, room, shares)
             cost = min(cost, _reads(tokens, later, growth, shares) + after)
             later *= 2
     return cost

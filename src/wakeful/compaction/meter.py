@@ -112,7 +112,7 @@ def family_of(model: str | None) -> Family:
     if version and (int(version[1]), int(version[2] or 0)) >= (4, 7):
         return CLAUDE_NEW
     for pattern, family in FAMILIES:
-        if re.search(rf"(?:^|[^a-z0-9]){pattern}", name):
+        if re.search(rf"(?:^|[^a-z0-9])(?:{pattern})", name):
             return family
     return UNKNOWN
 
