@@ -60,7 +60,7 @@ def note(
     everything = Visibility(at=moment, layers=(MemoryLayer.WORKING,), expired=True)
     _, rows = yield from run(
         PutNodes(scope, (node,)),
-        QueryNodes(scope=scope, visibility=everything, session=session, owned_only=True, order="recorded", limit=500),
+        QueryNodes(scope=scope, visibility=everything, session=session, owned_only=True, order="updated", limit=500),
     )
     rows = [row for row in rows if row.source.session == session]
     gone = tuple(
@@ -78,6 +78,6 @@ def working(scope: MemoryScope, *, session: str | None = None, limit: int = 32) 
     moment = yield from now()
     visibility = Visibility(at=moment, layers=(MemoryLayer.WORKING,))
     (rows,) = yield from run(
-        QueryNodes(scope=scope, visibility=visibility, session=session, owned_only=True, order="recorded", limit=limit)
+        QueryNodes(scope=scope, visibility=visibility, session=session, owned_only=True, order="updated", limit=limit)
     )
     return tuple(reversed(rows))

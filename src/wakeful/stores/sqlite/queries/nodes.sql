@@ -67,7 +67,7 @@ ON CONFLICT (scope, node) DO UPDATE SET change = excluded.change, searched = exc
 
 -- name: note_use
 INSERT INTO revision (scope, node, change, searched)
-SELECT :scope, row, :change, 0 FROM node WHERE id IN (SELECT value FROM json_each(:ids)) AND scope = :scope
+SELECT :scope, row, :change, 0 FROM node WHERE id IN (SELECT value FROM json_each(:ids)) AND +scope = :scope
 ON CONFLICT (scope, node) DO UPDATE SET change = excluded.change
 
 -- name: put_vector
@@ -243,14 +243,14 @@ LIMIT :distance
 
 -- name: touch_access
 UPDATE node SET access_count = access_count + 1, accessed = max(coalesce(accessed, :at), :at)
-WHERE id IN (SELECT value FROM json_each(:ids)) AND scope = :scope
+WHERE id IN (SELECT value FROM json_each(:ids)) AND +scope = :scope
 
 -- name: touch_activation
 UPDATE node SET activation_count = activation_count + 1, accessed = max(coalesce(accessed, :at), :at)
-WHERE id IN (SELECT value FROM json_each(:ids)) AND scope = :scope
+WHERE id IN (SELECT value FROM json_each(:ids)) AND +scope = :scope
 
 -- name: owned_rows
-SELECT row FROM node WHERE id IN (SELECT value FROM json_each(:ids)) AND scope = :scope
+SELECT row FROM node WHERE id IN (SELECT value FROM json_each(:ids)) AND +scope = :scope
 
 -- name: unindex_rows
 INSERT INTO lexeme (lexeme, rowid, s, t)
