@@ -216,6 +216,8 @@ class TestOpeningWithoutRights:
         with pytest.raises(StoreError, match="grant"):
             open_postgres(as_role(database, role))
 
+
+class TestSearchingAsPlainRole:
     def test_vectors_are_searched_as_a_plain_role(self, plain_url: str) -> None:
         store = open_postgres(plain_url)
         fill(store, ANA, "ana")

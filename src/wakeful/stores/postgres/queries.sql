@@ -222,7 +222,7 @@ WHERE n.owner = {owners} AND {visible}
 ORDER BY c.score DESC, n.id LIMIT %(limit)s
 
 -- name: vector_sizes
-SELECT (SELECT coalesce(sum(nodes), 0) FROM wakeful.scopes WHERE path = ANY (%(paths)s)),
+SELECT (SELECT coalesce(sum(nodes), 0)::bigint FROM wakeful.scopes WHERE path = ANY (%(paths)s)),
     (SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'wakeful.vectors'::regclass),
     (SELECT id FROM wakeful.models WHERE name = %(model)s),
     to_regclass('wakeful.vectors_near_' || (SELECT id FROM wakeful.models WHERE name = %(model)s)) IS NOT NULL
@@ -238,20 +238,17 @@ JOIN wakeful.scopes o ON o.id = n.owner
 WHERE {visible}
 ORDER BY c.away, n.id LIMIT %(limit)s
 
--- The whole numbers of a cast and of the index's condition can't be parameters: they stand in for halfvec(0) and -1.
+-- Whole numbers that the index must know when it is planned stand in for halfvec(0), -1 and LIMIT -1.
 -- name: nearest_indexed
 SELECT {columns}, -c.away FROM (
     SELECT v.place, (v.embedding::halfvec(0)) <#> %(vector)b AS away FROM wakeful.vectors v
     WHERE v.owner = {owners} AND v.model = -1
-    ORDER BY (v.embedding::halfvec(0)) <#> %(vector)b LIMIT %(many)s
+    ORDER BY (v.embedding::halfvec(0)) <#> %(vector)b LIMIT -1
 ) c
 JOIN wakeful.nodes n ON n.place = c.place
 JOIN wakeful.scopes o ON o.id = n.owner
 WHERE {visible}
 ORDER BY c.away, n.id LIMIT %(limit)s
-
--- name: nearest_width
-SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %(width)s, true)
 
 -- name: history
 SELECT h.node, h.action, h.reason, h.at FROM wakeful.history h JOIN wakeful.nodes n ON n.place = h.place

@@ -146,12 +146,11 @@ def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
     many = min(max(_FIRST_CANDIDATES, 2 * each.limit), held)
     near = None
     if indexed and held > EXACT_ROWS and held * _RARE > everywhere:
-        yield from run("nearest_width", width=str(min(1000, many)))
         near = sql("nearest_indexed").replace("halfvec(0)", f"halfvec({len(query.raw) // 4:d})")
-        near = near.replace("v.model = -1", f"v.model = {model:d}")
+        near = near.replace("v.model = -1", f"v.model = {model:d}").replace("LIMIT -1", f"LIMIT {many:d}")
     while True:
         if near is not None:
-            hits = (yield Statement(near, {**values, "many": many})).rows
+            hits = (yield Statement(near, values)).rows
         else:
             hits = yield from run("nearest", **values, model=model, many=many)
         if len(hits) >= each.limit or many >= held:

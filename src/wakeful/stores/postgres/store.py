@@ -221,7 +221,11 @@ class PostgresStore:
         self.close()
 
 
-_SETTINGS = f"SET lock_timeout = '{_LOCK_SECONDS}s'"
+_SETTINGS = (
+    f"SET lock_timeout = '{_LOCK_SECONDS}s'; SET plan_cache_mode = force_generic_plan; "
+    "SET jit = off; SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
+)
+"""Statements are few and their plans do not depend on their values, so they are planned once a connection."""
 
 
 def _check(ops: Sequence[op.MemoryOp]) -> None:

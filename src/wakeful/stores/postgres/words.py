@@ -127,11 +127,12 @@ def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[tuple[int, 
     by_term: defaultdict[int, list[tuple[int, int, bytes]]] = defaultdict(list)
     base: dict[int, int] = {}
     reach = 0
+    runs: dict[int, int] = {}
     for owner, _, _, numbered in sizes:
-        base[owner] = reach
-        reach += (numbered // RUN + 1) * RUN
+        base[owner], runs[owner] = reach, numbered // RUN + 1
+        reach += runs[owner] * RUN
     for owner, term, run, raw in rows:
-        if owner in base:
+        if run < runs.get(owner, 0):  # What was written after the sizes were read is left to the next query.
             by_term[term].append((owner, run, raw))
     found, count = _score_arrays(by_term, base, reach, total, mean, keep)
     places = sorted((start, owner) for owner, start in base.items())
@@ -158,16 +159,23 @@ def _score_arrays(
     except ModuleNotFoundError:
         plain = _score_plainly(by_term, base, total, mean)
         return plain, len(plain)
-    scores = np.zeros(reach, dtype=np.float64)
+    if not by_term:
+        return [], 0
+    rows: list[tuple[int, bytes, float]] = []
     for held in by_term.values():
-        packed = np.frombuffer(b"".join(raw for _, _, raw in held), dtype="<u4")
-        starts = np.array([base[owner] + run * RUN for owner, run, _ in held])
-        counts = np.array([len(raw) // 4 for _, _, raw in held])
-        places = np.repeat(starts, counts) + (packed >> 22)
-        frequency = (packed >> 16 & 63).astype(np.float64)
-        lengths = (packed & 65_535).astype(np.float64)
-        norm = frequency + bm25.K1 * (1 - bm25.B + bm25.B * lengths / (mean or 1.0))
-        scores[places] += bm25.idf(total, len(packed)) * frequency * (bm25.K1 + 1) / norm
+        weight = bm25.idf(total, sum(len(raw) for _, _, raw in held) // 4) * (bm25.K1 + 1)
+        rows += [(base[owner] + run * RUN, raw, weight) for owner, run, raw in held]
+    packed = np.frombuffer(b"".join(raw for _, raw, _ in rows), dtype="<u4")
+    counts = np.array([len(raw) // 4 for _, raw, _ in rows])
+    places = np.repeat(np.array([start for start, _, _ in rows]), counts)
+    places += packed >> 22
+    frequency = (packed >> 16 & 63).astype(np.float32)
+    share = (packed & 65_535).astype(np.float32)
+    share *= np.float32(bm25.K1 * bm25.B / (mean or 1.0))
+    share += frequency + np.float32(bm25.K1 * (1 - bm25.B))
+    np.divide(frequency, share, out=share)
+    share *= np.repeat(np.array([weight for _, _, weight in rows], dtype=np.float32), counts)
+    scores = np.bincount(places, weights=share, minlength=reach)
     hit = np.flatnonzero(scores)
     values = scores[hit]
     count = len(hit)
