@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
@@ -25,7 +26,9 @@ def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
 def unit(vector: bytes, what: str) -> bytes:
     """Scale a vector to unit length. Raises ``MemoryContractError`` for one that is zero or not finite."""
     values = struct.unpack(f"<{len(vector) // 4}f", vector)
-    length = sum(value * value for value in values) ** 0.5
-    if not 0 < length < float("inf"):
+    length = math.hypot(*values)
+    if not 0 < length < math.inf:
         raise MemoryContractError(f"{what} has no direction (zero, infinite or not a number)")
-    return struct.pack(f"<{len(values)}f", *(value / length for value in values))
+    if abs(length - 1) < 1e-6:
+        return vector
+    return struct.pack(f"<{len(values)}f", *[value / length for value in values])
