@@ -149,7 +149,9 @@ class AgentMemory:
             raise InputError(f"entry id {id!r} is taken in this memory; ids are unique")
         entry = Entry(id, message, self.head, turn_id, pinned)
         index = self._index if isinstance(self._index, _Index) else _Index.of(self._index)
-        return AgentMemory((*self.active, entry), self.others, index.plus(entry))
+        # One copy; unpacking into a display makes two.
+        active = self.active + (entry,)  # noqa: RUF005
+        return AgentMemory(active, self.others, index.plus(entry))
 
     def branch(self) -> Branch:
         """Entries of the active branch, oldest first."""

@@ -1,7 +1,7 @@
 """An agent: a model, tools, memory and a compactor, running turns over sessions.
 
 ```python
-agent = Agent("anthropic/claude-sonnet-4-5", tools=[look_up], compactor=WindowManager(), sessions="sqlite:///agent.db")
+agent = Agent("anthropic/claude-sonnet-5", tools=[look_up], compactor=WindowManager(), sessions="sqlite:///agent.db")
 print(agent.run("Where is my parcel?", session="ana").text)
 ```
 

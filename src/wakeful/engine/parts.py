@@ -13,7 +13,7 @@ from wakeful.engine.session import Session
 from wakeful.engine.tools import Tool
 from wakeful.models.chat import ChatModel
 from wakeful.needs import Flow, ToolSpec, Usage
-from wakeful.pricing import ModelCatalog
+from wakeful.pricing import ModelCatalog, Prices
 from wakeful.records import MemoryScope
 from wakeful.turn.states import Limits, TurnState
 
@@ -91,6 +91,7 @@ class Parts:
     parallel: int = 8
     """Most calls that run at the same time."""
     _tokens: dict[Any, int] = field(default_factory=dict)
+    _prices: dict[str, Prices | None] = field(default_factory=dict)
 
     def prompt_tokens(self, system: Any, specs: tuple[ToolSpec, ...]) -> int:
         """Estimate the tokens of system prompt and tool definitions; counted once for each."""
@@ -102,5 +103,7 @@ class Parts:
 
     def price(self, usage: Usage, model: str) -> float | None:
         """Give the cost of a call in US dollars; None when the catalogue knows no price."""
-        prices = self.catalog.prices(model) or self.catalog.prices(self.model.name)
+        if model not in self._prices:
+            self._prices[model] = self.catalog.prices(model) or self.catalog.prices(self.model.name)
+        prices = self._prices[model]
         return prices.cost(usage) if prices is not None else None

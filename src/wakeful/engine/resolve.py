@@ -103,7 +103,7 @@ def _reserve(window: int | None, asked: int | None, model: Any, catalog: Any) ->
 
 def _named(config: AgentConfig) -> str:
     if config.model is None:
-        raise ConfigError("Agent needs a model: Agent('anthropic/claude-sonnet-4-5'), a client, or a ChatModel")
+        raise ConfigError("Agent needs a model: Agent('anthropic/claude-sonnet-5'), a client, or a ChatModel")
     return config.model
 
 

@@ -67,7 +67,7 @@ def stream_turn(
     steps: Steps, model: ChatModel, answer: Callable[[Need], Any], inbox: Inbox, *, parallel: int, clock: Clock
 ) -> Iterator[TurnEvent]:
     """Run a turn, giving its events as they come. Closing the iterator leaves the turn where it stands."""
-    pool = ThreadPool(inbox, parallel)
+    pool: ThreadPool | None = None
 
     def serve(need: Any) -> Any:
         match need:
@@ -107,6 +107,7 @@ def stream_turn(
                         pool = ThreadPool(inbox, parallel)
                         pool.start(jobs)
                     case NextTool():
+                        assert pool is not None
                         value = pool.next()
                     case _:
                         value = serve(item)
