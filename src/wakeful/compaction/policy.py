@@ -21,8 +21,20 @@ MIN_CLEAR = 64
 MIN_BATCH = 0.02
 """Share of the room that clearing must save to be worth the cache that it breaks, unless it is all that is needed."""
 
-DIGEST_SHARE = 0.4
-"""Most of the target that a summary may fill."""
+DIGEST_SHARE = 0.8
+"""Most of the target that a summary may fill: in a small window the facts of what left are worth more than quiet room."""
+
+DIGEST_PLENTY = 1_000
+"""Tokens that a summary may have in any window that is large enough (``DIGEST_SHARE``)."""
+
+DIGEST_LARGE = 0.15
+"""Share of the target that a summary may fill beyond ``DIGEST_PLENTY``: in a large window a longer one is not read."""
+
+
+def digest_most(goal: int) -> int:
+    """Most tokens of a summary in a history that is to come down to ``goal``."""
+    return min(int(DIGEST_SHARE * goal), max(DIGEST_PLENTY, int(DIGEST_LARGE * goal)))
+
 
 MIN_DIGEST = 48
 """Tokens under which no summary is tried: its label and archive ids alone need about so many."""

@@ -18,7 +18,7 @@ from wakeful.compaction.digest import Digest as Accepted
 from wakeful.compaction.digest import DigestLimits, DigestSource, Refused, digest
 from wakeful.compaction.draft import Draft, Taken
 from wakeful.compaction.moves import Digest, Drop
-from wakeful.compaction.policy import DIGEST_SHARE, MIN_BATCH, MIN_CLEAR, MIN_DIGEST
+from wakeful.compaction.policy import MIN_BATCH, MIN_CLEAR, MIN_DIGEST, digest_most
 from wakeful.compaction.rounds import Round
 from wakeful.compaction.shorten import LEAST
 from wakeful.dialects.protocol import Kind
@@ -260,12 +260,12 @@ def _summary_tokens(draft: Draft) -> int:
 def _digest_room(draft: Draft, rest: int) -> int:
     """Tokens that a summary may have beside ``rest``; below ``MIN_DIGEST`` it is not worth trying."""
     overhead = draft.dialect.facts.message_overhead
-    most = int(DIGEST_SHARE * draft.goal)
+    most = digest_most(draft.goal)
     room = min(most, draft.goal - rest)
     if room < MIN_DIGEST:
         room = min(most, draft.room - rest)
     if draft.policy.budget.max_bytes is not None:
-        room = min(room, int(DIGEST_SHARE * draft.byte_goal) // BYTES_PER_TOKEN)
+        room = min(room, digest_most(draft.byte_goal // BYTES_PER_TOKEN))
     return max(0, room - overhead)
 
 
