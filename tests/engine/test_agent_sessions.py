@@ -14,7 +14,7 @@ from wakeful.dialects import NAMES, get
 from wakeful.engine.agent import Agent
 from wakeful.engine.stream import CompactionEvent, ToolResultEvent
 from wakeful.engine.tools import tool
-from wakeful.errors import InputError, StaleWriter
+from wakeful.errors import InputError, StaleWriter, StoreBusy
 from wakeful.needs import ToolCall
 from wakeful.ops_session import SessionClaim, SessionLoad
 from wakeful.stores.sessions.inmemory import InMemorySessions
@@ -257,10 +257,60 @@ def test_a_writer_that_was_overtaken_stops_and_changes_nothing():
     assert claimed.epoch > 1
 
 
+class Busy:
+    """A store that refuses its n-th write and goes on."""
+
+    def __init__(self, inner, at):
+        self.inner, self.at, self.count = inner, at, 0
+
+    def execute(self, ops):
+        self.count += 1
+        if self.count == self.at:
+            raise StoreBusy
+        return self.inner.execute(ops)
+
+
+def test_a_write_that_fails_is_not_shown_as_if_it_had_been_made():
+    for at in range(1, writes_of_a_turn() + 1):
+        inner, world = InMemorySessions(), World()
+        agent = make(Busy(inner, at), world)
+        with pytest.raises(StoreBusy):
+            agent.run("go", session="s")
+        assert agent.session("s").messages() == make(inner, world).session("s").messages()
+        assert agent.run("again", session="s").text.startswith("answer")
+        assert agent.session("s").history() == list(make(inner, world).session("s").messages())
+        assert not get("openai_chat").validate(list(agent.session("s").messages()), open_tail=False)
+        assert len(set(world.effects)) == len(world.effects)
+
+
+def test_a_stream_that_is_left_shows_what_was_written():
+    store, world = InMemorySessions(), World()
+    length = len(list(make(InMemorySessions(), World()).stream("go", session="s")))
+    for steps in range(1, length + 1):
+        agent = make(store, world)
+        stream = agent.stream("go", session=f"s{steps}")
+        for _ in range(steps):
+            next(stream)
+        stream.close()
+        handle = agent.session(f"s{steps}")
+        assert handle.messages() == make(store, world).session(f"s{steps}").messages()
+        assert agent.run("more", session=f"s{steps}").text.startswith("answer")
+
+
 def test_two_workers_that_take_turns_see_each_others_messages():
     store = InMemorySessions()
     one, two = (Agent(ScriptedModel(lambda r: f"{len(r.messages)}"), sessions=store) for _ in range(2))
     assert [w.run("x", session="s").text for w in (one, two, one, one, two)] == ["1", "3", "5", "7", "9"]
+
+
+def test_looking_at_a_session_takes_nothing_from_its_writer():
+    store, world = InMemorySessions(), World()
+    working, looking = make(store, world), make(store, World())
+    for _ in working.stream("go", session="s"):
+        handle = looking.session("s")
+        assert handle.turn() is None or not handle.turn().terminal
+        assert len(handle.messages()) == len(handle.history()) == len(handle.memory().branch())
+    assert working.session("s").messages()[-1]["content"] == "answer 1"
 
 
 def test_a_parked_turn_is_decided_in_another_process():

@@ -32,7 +32,7 @@ from wakeful.engine.stream import DoneEvent, ErrorEvent, RunResult, TextFilter, 
 from wakeful.engine.trace import NO_SPAN, PROVIDERS, turn_span
 from wakeful.engine.turn_base import Steps
 from wakeful.engine.turns import TurnFlow
-from wakeful.errors import ConfigError, StaleWriter, TurnError
+from wakeful.errors import ConfigError, TurnError
 from wakeful.ids import time_id
 from wakeful.needs import Ask, ChatReply, Embed, Need, Run, now
 from wakeful.records import MemoryScope
@@ -291,12 +291,13 @@ class Agent:
             session.span = NO_SPAN
 
     def _guarded(self, session: Session, steps: Steps) -> Steps:
-        """Stop a writer that was overtaken, and forget what it held."""
+        """Forget what a broken-off turn held of a stored session, so that the next one reads what was really written."""
         try:
             yield from steps
-        except StaleWriter:
-            session.epoch = None
-            session.turn = None
+        except BaseException:
+            if session.durable:
+                session.epoch = None
+                session.turn = None
             raise
 
     def answer(self, need: Need, session: Session | None = None) -> Any:

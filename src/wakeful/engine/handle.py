@@ -11,7 +11,7 @@ from wakeful.dialects import get
 from wakeful.engine.compacting import compact_flow, for_session
 from wakeful.engine.drive import adrive, drive
 from wakeful.engine.hooks import TurnInfo
-from wakeful.engine.session import Session, claim, compaction_op, move_head, replace_memory, undo
+from wakeful.engine.session import Session, claim, compaction_op, load, move_head, replace_memory, undo
 from wakeful.errors import ConfigError, NotFound
 from wakeful.ids import time_id
 from wakeful.needs import Flow, now, run
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class SessionHandle:
-    """A session of an agent. Every verb has an awaited form with ``a`` before its name where it may wait."""
+    """A session of an agent. Looking at one reads the store and takes nothing over; changing one makes this agent its
+    writer. Verbs with ``a`` before their name are the awaited forms."""
 
     def __init__(self, agent: Agent, id: str) -> None:
         self.id = id
@@ -75,6 +76,10 @@ class SessionHandle:
         """Take the last compaction back; what was said since stays. False: there was none."""
         return self._do(self._claimed(undo))  # type: ignore[no-any-return]
 
+    async def aundo(self) -> bool:
+        """Take the last compaction back, awaited."""
+        return await self._ado(self._claimed(undo))  # type: ignore[no-any-return]
+
     def rewind(self, to: str | None) -> None:
         """Go on from an earlier entry (None: from nothing); what followed it stays as another branch."""
         self._do(self._claimed(lambda session: move_head(session, to)))
@@ -82,6 +87,11 @@ class SessionHandle:
     def fork(self, new: str, at: str | None = None) -> SessionHandle:
         """Copy the conversation up to an entry (None: all) into another session. The two go separate ways."""
         self._do(self._fork(new, at))
+        return SessionHandle(self._agent, new)
+
+    async def afork(self, new: str, at: str | None = None) -> SessionHandle:
+        """Copy the conversation, awaited."""
+        await self._ado(self._fork(new, at))
         return SessionHandle(self._agent, new)
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -104,7 +114,10 @@ class SessionHandle:
         session, _ = self._agent._hold(self.id)
         if session.busy or not session.durable:
             return look(session)
-        return (yield from self._claimed(lambda held: _now(look(held))))
+        seen = Session(self.id, session.dialect, durable=True)
+        (stored,) = yield from run(SessionLoad(session=self.id), store="session")
+        load(seen, stored)
+        return look(seen)
 
     def _history(self) -> Flow[list[Any]]:
         session, _ = self._agent._hold(self.id)
@@ -170,9 +183,3 @@ class SessionHandle:
         active = session.memory.fork(at).active if at is not None else session.memory.active
         other.memory = AgentMemory().with_branch(active)
         other.made = session.made
-
-
-def _now(value: Any) -> Flow[Any]:
-    """Make a flow that asks for nothing."""
-    return value
-    yield  # pragma: no cover
