@@ -4,15 +4,17 @@ import asyncio
 
 import pytest
 
+from wakeful.assembly.context import AssembledContext
 from wakeful.compaction.compactor import WindowManager
 from wakeful.engine.agent import Agent
 from wakeful.engine.memory import Memory
 from wakeful.engine.schedule import NapCadence
 from wakeful.engine.stream import ActivationEvent, MemoryEvent, TextEvent, UsageEvent
 from wakeful.errors import ConfigError
+from wakeful.needs import ToolCall
 from wakeful.records import MemoryLayer, MemoryScope
 from wakeful.stores.sessions.inmemory import InMemorySessions
-from wakeful.testing import ScriptedModel
+from wakeful.testing import Say, ScriptedModel
 
 ANA = MemoryScope.parse("org:acme/user:ana")
 BOB = MemoryScope.parse("org:acme/user:bob")
@@ -135,3 +137,61 @@ def test_a_memory_without_a_scope_is_refused(memory):
         Agent(ScriptedModel(["x"]), memory=memory)
     with pytest.raises(ConfigError):
         NapCadence(-1)
+
+
+class Assembling:
+    """A context manager that assembles a fixed context, and counts."""
+
+    def __init__(self, blocks=True, fails=False):
+        self.blocks, self.fails, self.asked = blocks, fails, []
+
+    async def assemble(self, *, query, scope, intent_verdict, auto_hydrate=True):
+        self.asked.append((query, scope))
+        if self.fails:
+            raise RuntimeError("no context today")
+        block = {"type": "text", "text": "You are kind.", "cache_control": {"type": "ephemeral"}}
+        return AssembledContext(
+            system_prompt="You are kind.\nIt is noon.",
+            system_blocks=(block,) if self.blocks else (),
+            turn_block="It is noon.",
+        )
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def looking(request):
+    asked = any("toolu" in str(m) for m in request.messages)
+    return "done" if asked else Say(calls=(ToolCall("toolu_1", "look", {}),))
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai_chat", "gemini"])
+def test_the_context_is_assembled_once_a_turn_and_stands_at_the_users_message(dialect):
+    manager = Assembling()
+    model = ScriptedModel(looking, dialect=dialect, strict=True)
+    made = Agent(model, tools=[look], context=manager, scope=ANA, system="unused", tracer=False)
+    made.run("what time is it?")
+    assert manager.asked == [("what time is it?", ANA)]
+    first, second = model.requests
+    assert "It is noon." in str(first.messages[0])
+    assert first.messages[0] == second.messages[0]
+    assert "noon" not in str(first.system)
+    assert isinstance(first.system, tuple if dialect == "anthropic" else str)
+    assert "noon" not in str(made.session().messages())
+
+
+def test_a_context_without_blocks_is_one_system_prompt():
+    model = ScriptedModel(["ok"])
+    asyncio.run(Agent(model, context=Assembling(blocks=False), scope=ANA, tracer=False).arun("x"))
+    assert model.requests[0].system == "You are kind.\nIt is noon."
+    assert "noon" not in str(model.requests[0].messages)
+
+
+def test_a_context_that_fails_is_told_and_the_turn_goes_on_with_the_agents_own():
+    model = ScriptedModel(["ok"])
+    made = Agent(model, context=Assembling(fails=True), scope=ANA, system="Be brief.", tracer=False)
+    events = list(made.stream("x"))
+    assert any(isinstance(e, MemoryEvent) and "no context today" in (e.error or "") for e in events)
+    assert model.requests[0].system == "Be brief."
