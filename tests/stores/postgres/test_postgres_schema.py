@@ -137,10 +137,20 @@ class TestPlans:
     def test_a_filter_is_a_condition_of_an_index(self, plans: str, names: str, value: Any, condition: str) -> None:
         values = {**reader(ANA), **shown(EVERYTHING), "limit": 50, names: value}
         for table_owner in (True, False):
-            plan = self._plan(plans, ("query_nodes", f"query_nodes.{names}", "query_nodes.id_up"), values, table_owner)
+            order = "query_nodes.updated_down" if names == "updated_since" else "query_nodes.picked_down"
+            blocks = ("query_nodes", f"query_nodes.{names}", order, "query_nodes.owners", order)
+            plan = self._plan(plans, blocks, values, table_owner)
             found = re.search(rf"Index Cond: .*{condition}", plan)
             assert found, plan
-            assert "owner = ANY" in found[0], plan
+            assert "owner = " in found[0], plan
+
+    @pytest.mark.parametrize("superuser", [True, False])
+    def test_the_newest_rows_come_in_order_from_the_index(self, plans: str, superuser: bool) -> None:
+        order = "query_nodes.updated_down"
+        values = {**reader(ANA), **shown(EVERYTHING), "limit": 5}
+        plan = self._plan(plans, ("query_nodes", order, "query_nodes.owners", order), values, superuser)
+        assert "Index Scan Backward using nodes_updated" in plan, plan
+        assert "Presorted Key: n.updated_at" in plan, plan
 
     @staticmethod
     def _plan(url: str, names: tuple[str, ...], values: dict[str, Any], superuser: bool) -> str:

@@ -66,11 +66,13 @@ WHERE n.id = ANY (%(ids)s) AND n.owner = {owners}
 -- name: and_visible
 AND {visible}
 
+-- Each owner's rows come in order from its own index, so only as many are read as are wanted.
 -- name: query_nodes
-SELECT {columns} {from_nodes} WHERE n.owner = {owners} AND {visible}
+SELECT {columns} FROM wakeful.scopes o CROSS JOIN LATERAL (
+    SELECT n.* FROM wakeful.nodes n WHERE n.owner = o.id AND {visible}
 
--- name: query_nodes.owned_only
-AND n.owner = {mine}
+-- name: query_nodes.owners
+) n WHERE o.path = ANY (%(paths)s)
 
 -- name: query_nodes.updated_since
 AND n.updated_at >= %(updated_since)s
@@ -114,6 +116,13 @@ ORDER BY n.updated_at, n.id LIMIT %(limit)s
 
 -- name: query_nodes.updated_down
 ORDER BY n.updated_at DESC, n.id DESC LIMIT %(limit)s
+
+-- Where another filter picks few rows, the added nothing keeps the planner from walking all in order of updating.
+-- name: query_nodes.picked_up
+ORDER BY n.updated_at + interval '0', n.id LIMIT %(limit)s
+
+-- name: query_nodes.picked_down
+ORDER BY n.updated_at + interval '0' DESC, n.id DESC LIMIT %(limit)s
 
 -- name: query_nodes.asserted_up
 ORDER BY n.asserted_at, n.id LIMIT %(limit)s

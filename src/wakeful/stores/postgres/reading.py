@@ -19,6 +19,8 @@ EXACT_ROWS = 20_000
 _RARE = 20
 """Where fewer than one vector in so many is the reader's, the index would walk past too many others' to find them."""
 _FIRST_CANDIDATES = 100
+_PICKING = ("session", "idle_since", "idle_before", "accessed_since", "expires_before", "superseded_before")
+"""Filters of ``QueryNodes`` with an index of their own."""
 
 
 def get_nodes(each: op.GetNodes) -> Steps[tuple[MemoryNode, ...]]:
@@ -39,14 +41,13 @@ def query_nodes(each: op.QueryNodes) -> Steps[tuple[MemoryNode, ...]]:
     names = ["query_nodes"]
     values: dict[str, Any] = {**reader(each.scope), **shown(each.visibility), "limit": each.limit}
     if each.owned_only:
-        names.append("query_nodes.owned_only")
-    for name in (
-        *("updated_since", "session", "idle_since", "idle_before", "accessed_since", "expires_before"),
-        "superseded_before",
-    ):
+        values["paths"] = [each.scope.path]
+    picked = each.label is not None
+    for name in ("updated_since", *_PICKING):
         if getattr(each, name) is not None:
             names.append(f"query_nodes.{name}")
             values[name] = getattr(each, name)
+            picked = picked or name in _PICKING
     if each.label is not None:
         names.append("query_nodes.label" if each.label else "query_nodes.no_label")
         values["label"] = each.label
@@ -58,8 +59,8 @@ def query_nodes(each: op.QueryNodes) -> Steps[tuple[MemoryNode, ...]]:
         rules.check_after(each)
         names.append(f"query_nodes.after_{way}")
         values["after"] = each.after
-    names.append(f"query_nodes.{each.order}_{way}")
-    rows = yield from run(*names, **values)
+    order = f"query_nodes.{'picked' if picked and each.order == 'updated' else each.order}_{way}"
+    rows = yield from run(*names, order, "query_nodes.owners", order, **values)
     return tuple(map(node_of, rows))
 
 
