@@ -37,7 +37,7 @@ PREFIX = "a-"
 """Every archive id starts so."""
 
 _ID = r"a-[0-9a-z]{20}"
-_PLACEHOLDER = re.compile(rf"\[cleared: .{{0,200}}? - archived as ({_ID})\]", re.DOTALL)
+_PLACEHOLDER = re.compile(rf"\[cleared: .{{0,600}}? - archived as ({_ID})\]", re.DOTALL)
 
 SUMMARY_LABEL = "[record of earlier turns"
 """A summary's text starts so."""
@@ -83,10 +83,18 @@ def make_record(
     )
 
 
-def placeholder(id: str, what: str, tokens: int) -> str:
-    """Give the text that stands where content was cleared: ``what`` it was (a few words), its size and its id."""
-    words = " ".join(what.split()).replace("[", "(").replace("]", ")")[:120]
-    return f"[cleared: {words or 'content'}, about {tokens:,} tokens - archived as {id}]"
+def placeholder(id: str, what: str, tokens: int, values: str = "") -> str:
+    """Give the text that stands where content was cleared: ``what`` it was, its size, its id.
+
+    ``values``: the most telling ones of the content (``ledger.telling``), so that what was named there can still be used.
+    """
+    words = _plain(what)[:120] or "content"
+    shown = f"; {_plain(values)[:400]}" if values else ""
+    return f"[cleared: {words}, about {tokens:,} tokens{shown} - archived as {id}]"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).replace("[", "(").replace("]", ")")
 
 
 def placeholder_id(text: str) -> str | None:

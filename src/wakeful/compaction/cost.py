@@ -93,7 +93,7 @@ def decide(
     has lasted long lasts longer), at least one.
     """
     calls = max(1.0, float(calls_so_far) if expected_calls is None else expected_calls)
-    grows = max(growth, 0.0)
+    grows = growth if growth > 0.001 else 0.0
     useful = [depth for depth in depths if depth.target < tokens]
     best: Depth | None = None
     now = inf

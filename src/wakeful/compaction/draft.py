@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wakeful.compaction.archive import archive_id, is_summary, placeholder, placeholder_id
+from wakeful.compaction.ledger import telling
 from wakeful.compaction.measure import History
 from wakeful.compaction.moves import Clear, Digest, Drop, Move, Shorten, StripThinking
 from wakeful.compaction.policy import MIN_CLEAR, Policy
@@ -41,6 +42,9 @@ from wakeful.dialects.protocol import (
 
 LONG_ARGUMENT = 400
 """Characters over which a string among a call's arguments is cleared; ids, paths and names are shorter and stay."""
+
+TELLING_CHARS = 240
+"""Characters of a cleared result's values that its placeholder names, at most; of a short one a quarter of it."""
 
 _CALL_TOKENS = 160
 """Tokens of a message with calls under which its arguments are not worth reading."""
@@ -275,7 +279,7 @@ class Draft:
             name = block.name or names.get(block.call_id, "")
             what = f"{'error' if block.error else 'result'} of {name}" if name else "result of a tool"
             weigh = tokens if not block.media_bytes else max(tokens, self.weights[i].tokens)
-            return SetResult(at, placeholder("\0", what, weigh)), what
+            return SetResult(at, placeholder("\0", what, weigh, telling(block.text, min(TELLING_CHARS, tokens)))), what
         if isinstance(block, ToolUse) and not block.server:
             what = f"arguments of {block.name}"
             arguments = _cleared_arguments(block.arguments, what, self.count)

@@ -162,6 +162,23 @@ def extract(
     return reader.ledger
 
 
+def telling(text: str, most: int) -> str:
+    """Give the most telling values of a result in at most ``most`` characters, in the order they stand in."""
+    reader = Reader(0)
+    reader.take(ToolResult("", text), "tool", 0)
+    chosen: set[str] = set()
+    for fact in sorted(reader.ledger.facts.values(), key=lambda fact: -fact.worth):
+        if fact.worth < TELLING or len(fact.value) + 1 > most:
+            continue
+        most -= len(fact.value) + 1
+        chosen.add(fact.value)
+    return " ".join(value for value in reader.ledger.facts if value in chosen)
+
+
+TELLING = 4
+"""Least worth of a value that a cleared result's placeholder names."""
+
+
 class Reader:
     """Reads blocks, newest first, into a ledger."""
 
