@@ -87,12 +87,12 @@ def _finish(
     final = assemble(draft)
     if moved and final.history.tokens >= before[0] and final.history.size >= before[1] and not policy.dry_run:
         if repairs:
-            draft = Draft(policy, draft.history, len(messages))
+            draft = Draft(policy, draft.history, draft.given)
             draft.strip_thinking()
             final, moved = assemble(draft), False
         else:
             return unchanged(messages, policy, before, reason="nothing_to_drop", draft=draft, verdict=verdict)
-    wrong = faults(policy.dialect, draft, final, len(messages), dry_run=policy.dry_run)
+    wrong = faults(policy.dialect, draft, final, draft.given, dry_run=policy.dry_run)
     if wrong:
         return unchanged(messages, policy, before, error=f"verify: {wrong[0]}", draft=draft, verdict=verdict)
     return _changed(messages, policy, draft, final, before, (*repairs, *final.repairs), moved, verdict)

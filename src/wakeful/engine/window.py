@@ -40,6 +40,9 @@ log = logging.getLogger("wakeful.window")
 
 _get = dict.get
 
+SURE = 0.8
+"""Score of ``Dialect.recognises`` from which a guess is final."""
+
 
 class Window:
     """Keep a conversation inside the model's window, call after call.
@@ -68,6 +71,9 @@ class Window:
         self._meter = as_meter(options.get("meter"), model=options.get("model"))
         self._breaker = Breaker()
         self._dialect: Dialect | None = None
+        self._sure = False
+        """There is no doubt about the dialect."""
+        self._probed = 0
         self._lock = threading.Lock()
         self._alock: Any = None
         self.budget = task_budget
@@ -189,8 +195,8 @@ class Window:
 
     def _quick(self, messages: list[Any], prompt_tokens: int, mid_round: bool) -> CompactionResult | None:
         """Answer when it fits and is whole; None when there is more to do. The state is brought up to date."""
-        if self._dialect is None:
-            self._dialect = dialect_of(self._options, messages)
+        if not self._sure:
+            self._learn_dialect(messages)
         self._calls += 1
         whole = self._take(messages)
         budget = dataclasses.replace(
@@ -209,22 +215,36 @@ class Window:
         given = messages if self._own else list(self._sent)
         return unchanged(given, self._policy(budget, mid_round), (tokens, size), reason="fits")
 
+    def _learn_dialect(self, messages: list[Any]) -> None:
+        """Find the dialect. Plain texts are of several formats, so what is new is looked at until there is no doubt."""
+        probe = messages if self._dialect is None else messages[-max(16, len(messages) - self._probed) :]
+        self._probed = len(messages)
+        found = dialect_of(self._options, probe)
+        self._sure = self._options.get("dialect") is not None or found.recognises(probe) >= SURE
+        if self._dialect is None or (self._sure and found is not self._dialect):
+            self.forget()
+            self._dialect = found
+
     def _take(self, messages: list[Any]) -> bool:
         """Bring the state up to a new list; say whether its tail is whole. Nothing before the tail is looked at."""
         dialect = self._dialect
         assert dialect is not None
         cut = len(self._stable)
-        if cut and self._matches(messages, self._stable, self._contents):
+        own = True
+        # The full list first: what a compaction left begins like the full list, but not the other way round.
+        if self._source and self._matches(messages, self._source, self._source_contents):
+            self._offset, own = len(self._source), False
+        elif cut and self._matches(messages, self._stable, self._contents):
             self._offset = cut
-        elif self._source is not None and self._matches(messages, self._source, self._source_contents):
-            self._offset = len(self._source)
+        elif not cut and self._source is not None and not self._source:
+            self._offset = 0
         else:
             if cut or self._source is not None:
                 self.forget()
             self._offset = cut = 0
         fresh = messages[self._offset :]
         edited = self._edited(fresh)
-        self._own = self._offset == cut and edited is fresh and (self._source is None or cut > 0)
+        self._own = own and edited is fresh
         weigh, count = dialect.weigh, self._meter.count
         tail = [weigh(message, count) for message in edited]
         del self._sent[cut:], self._weights[cut:]
