@@ -83,7 +83,7 @@ def _terms(text: str, terms_of: Callable[[str], tuple[str, ...]]) -> list[str]:
     folded = fold(text)
     pattern = _ASCII_TOKEN if folded.isascii() else _TOKEN
     out = list(chain.from_iterable(map(terms_of, pattern.findall(folded))))
-    if _CAMEL.search(text):
+    if folded != text and _CAMEL.search(text):
         out += _camel_parts(text)
     return out
 

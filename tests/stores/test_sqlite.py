@@ -350,7 +350,7 @@ def test_large_scopes_find_the_nearest_by_codes_and_a_second_look(tmp_path: Path
         length = math.hypot(*values)
         return struct.pack("<128f", *(value / length for value in values))
 
-    rows = tuple(node(ANA, f"n{n}", embedding=point(), embedding_model=MODEL) for n in range(1_500))
+    rows = tuple(node(ANA, f"n{n}", embedding=point(), embedding_model=MODEL) for n in range(2_500))
     exact = SqliteStore(str(tmp_path / "store.db"), sidecar_bytes=0)
     exact.execute((op.PutNodes(ANA, rows),))
     coded = SqliteStore(str(tmp_path / "store.db"))

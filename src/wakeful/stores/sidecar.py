@@ -21,12 +21,15 @@ from typing import Any
 from wakeful.records import MemoryNode
 from wakeful.stores import bm25
 
-SECOND_LOOK = 400
-"""Rows nearest by their codes that are compared in full; and ``SECOND_LOOK_SHARE`` of all rows at least."""
-SECOND_LOOK_SHARE = 0.005
+SECOND_LOOK = 800
+"""Rows nearest by their codes that are compared in full, at least."""
+SECOND_LOOK_SHARE = 0.02
+"""Share of all rows that is compared in full, up to ``SECOND_LOOK_MOST``. Source: on turns of people who talk, a second
+look at 2 % of the rows gives 0.97 of the exact first ten, one at 4 % gives 0.99."""
+SECOND_LOOK_MOST = 4_000
 TALLIED = 16_384
 """Rows, evenly spread, whose distances tell how far to reach for a second look."""
-EXACT_BELOW = 1_000
+EXACT_BELOW = 2_000
 """Rows up to which every vector is compared in full."""
 MERGE_SHARE = 0.05
 """Share of rows behind the sorted postings at which they are merged in; and ``MERGE_ROWS`` at least."""
@@ -300,7 +303,7 @@ class Segment:
         if self._vectors is None or len(query) != self._vectors.shape[1]:
             return none
         shown = self.mask(wanted) & self._embedded[: self.slots]
-        look = max(SECOND_LOOK, 4 * limit, int(SECOND_LOOK_SHARE * self.slots))
+        look = max(SECOND_LOOK, 4 * limit, min(SECOND_LOOK_MOST, int(SECOND_LOOK_SHARE * self.slots)))
         if self.slots <= max(EXACT_BELOW, look):
             slots = np.flatnonzero(shown)
         else:

@@ -13,9 +13,9 @@ from typing import Any
 from wakeful import ops as op
 from wakeful.records import MemoryNode
 from wakeful.stores import bm25
-from wakeful.stores.sqlite.rows import LAYER_NUMBER, STATUS_NUMBER, micros, visibility_parameters, whole
+from wakeful.stores.sqlite.rows import LAYER_NUMBER, STATUS_NUMBER, micros, visibility_parameters
 from wakeful.stores.sqlite.transaction import SeenScope, Transaction
-from wakeful.stores.vectors import cosines, unit
+from wakeful.stores.vectors import half_cosines, unit
 
 ROW_BYTES = 400
 """What a row takes in memory beside its vector, about."""
@@ -102,7 +102,7 @@ def _scan(tx: Transaction, each: op.SearchVector, seen: list[SeenScope], query: 
         rows = tx.run("scan_vectors", parameters)
         while block := rows.fetchmany(BLOCK):
             same = [row for row in block if len(row[2]) * 2 == len(query)]
-            scores = cosines([whole(data) for _, _, data in same], query)
+            scores = half_cosines([data for _, _, data in same], query)
             best += [(-score, id_, row) for (row, id_, _), score in zip(same, scores, strict=True)]
             best = sorted(best)[: each.limit]
     return [(row, -score) for score, _, row in best]
