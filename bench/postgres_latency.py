@@ -216,19 +216,24 @@ def main() -> None:
     embedder, texts = StaticEmbedder(), Texts(7)
     result: dict[str, Any] = {"one scope": {}, "many scopes": {}}
     with stores() as (owner, reader, url):
-        scope, held, spent = MemoryScope.of(("org", "bench"), ("user", "one")), [], 0.0
+        scope, held = MemoryScope.of(("org", "bench"), ("user", "one")), list[str]()
         for size in sorted(args.sizes):
+            with psycopg.connect(url) as connection:
+                connection.execute("DROP INDEX IF EXISTS wakeful.vectors_near_1")
             new = [texts.text() for _ in range(size - len(held))]
-            spent = write(reader, scope, new, embedder, len(held))
-            rate = round(len(new) / spent)
+            rate = round(len(new) / write(reader, scope, new, embedder, len(held)))
             held += new
             begin = time.perf_counter()
             owner.index_vectors()
             built = round(time.perf_counter() - begin, 1)
             settle(url)
             queries = [(texts.query(text), text) for text in texts.rng.sample(held, args.queries)]
+            more = [texts.text() for _ in range(BATCH)]
+            later = round(len(more) / write(reader, scope, more, embedder, len(held)))
+            held += more
             row = {
                 "written per second": rate,
+                "written per second with the index": later,
                 "index built in seconds": built,
                 **measure(reader, scope, queries, embedder),
                 "bytes per node": bytes_per_node(url, size),

@@ -168,6 +168,12 @@ class TestPlans:
         return "\n".join(row[0] for row in rows)
 
     @pytest.mark.parametrize("superuser", [True, False])
+    def test_a_page_of_the_subtree_begins_where_the_last_one_ended(self, plans: str, superuser: bool) -> None:
+        values = {**reader(ANA), "limit": 5, "after_path": ANA.path, "after_doc": 700}
+        plan = self._plan(plans, ("subtree", "subtree.scopes"), values, superuser)
+        assert re.search(r"Index Cond: .*owner = o\.id.* AND \(doc > CASE", plan), plan
+
+    @pytest.mark.parametrize("superuser", [True, False])
     def test_words_are_looked_up_by_owner_and_term(self, plans: str, superuser: bool) -> None:
         plan = self._plan(plans, ("words",), {**reader(ANA), "terms": [1, 2]}, superuser)
         assert re.search(r"Index Cond: .*owner = ANY.*term = ANY", plan), plan

@@ -1,4 +1,4 @@
-"""The approximate index over vectors (HNSW): one for each embedding model, built when rows are many."""
+"""The approximate index over vectors (HNSW): one for each embedding model, built when a scope's rows are many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Source: https://github.com/pgvector/pgvector#hnsw"""
 
 
 def build(connection: psycopg.Connection[Any], space: EmbeddingSpace) -> bool:
-    """Build the index of a model's vectors unless it is there or they are few. Gives whether it is there."""
+    """Build the index of a model's vectors unless it is there or no scope holds many. Gives whether it is there."""
     row = connection.execute("SELECT id FROM wakeful.models WHERE name = %s", (space.model,)).fetchone()
     if row is None:
         return False
@@ -27,13 +27,11 @@ def build(connection: psycopg.Connection[Any], space: EmbeddingSpace) -> bool:
     ).fetchone()
     if held is not None and held[0]:
         return True
-    count = connection.execute("SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'wakeful.vectors'::regclass")
-    first = count.fetchone()
-    if first is None or first[0] <= EXACT_ROWS:
-        connection.execute("ANALYZE wakeful.vectors")
-        again = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'wakeful.vectors'::regclass").fetchone()
-        if again is None or again[0] <= EXACT_ROWS:
-            return False
+    with connection.transaction():
+        connection.execute("SELECT set_config('wakeful.reach', 'names', true)")
+        largest = connection.execute("SELECT coalesce(max(nodes), 0) FROM wakeful.scopes").fetchone()
+    if largest is None or largest[0] <= EXACT_ROWS:
+        return False
     if held is not None:
         connection.execute(sql.SQL("DROP INDEX CONCURRENTLY wakeful.{}").format(sql.Identifier(name)))
     connection.execute("SET maintenance_work_mem = '512MB'")

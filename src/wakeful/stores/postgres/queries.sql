@@ -150,23 +150,27 @@ ORDER BY n.id || '' LIMIT %(limit)s
 ORDER BY n.id || '' DESC LIMIT %(limit)s
 
 -- name: subtree_mark
-SELECT o.path, n.place {from_nodes} WHERE n.id = %(after)s AND n.owner = {below}
+SELECT o.path, n.doc {from_nodes} WHERE n.id = %(after)s AND n.owner = {below}
 
+-- A scope's documents are numbered in the order of first writing, so each page begins where its index says.
 -- name: subtree
-SELECT {columns}, v.embedding {from_nodes} LEFT JOIN wakeful.vectors v ON v.place = n.place
-WHERE n.owner = {below}
+SELECT {columns}, v.embedding FROM wakeful.scopes o CROSS JOIN LATERAL (
+    SELECT n.* FROM wakeful.nodes n
+    WHERE n.owner = o.id AND n.doc > CASE WHEN o.path = %(after_path)s THEN %(after_doc)s ELSE -1 END
 
 -- name: subtree.updated_since
 AND n.updated_at >= %(updated_since)s
 
 -- name: subtree.stale_for
-AND (v.place IS NULL OR n.embedding_model IS DISTINCT FROM %(stale_for)s)
+AND (n.embedding_model IS DISTINCT FROM %(stale_for)s
+    OR NOT EXISTS (SELECT FROM wakeful.vectors t WHERE t.place = n.place))
 
--- name: subtree.after
-AND (o.path > %(after_path)s OR (o.path = %(after_path)s AND n.place > %(after_place)s))
-
--- name: subtree.order
-ORDER BY o.path, n.place LIMIT %(limit)s
+-- name: subtree.scopes
+    ORDER BY n.doc LIMIT %(limit)s
+) n LEFT JOIN wakeful.vectors v ON v.place = n.place
+WHERE o.path >= GREATEST(%(path)s::text COLLATE "C", %(after_path)s::text COLLATE "C") AND o.path < %(path)s || '0'
+AND (o.path = %(path)s OR o.path > %(path)s || '/')
+ORDER BY o.path, n.doc LIMIT %(limit)s
 
 -- name: subtree_edges
 SELECT {edge_columns} FROM wakeful.edges e JOIN wakeful.scopes o ON o.id = e.owner WHERE e.owner = {below}

@@ -67,13 +67,12 @@ def query_nodes(each: op.QueryNodes) -> Steps[tuple[MemoryNode, ...]]:
 def query_subtree(each: op.QuerySubtree) -> Steps[Any]:
     """Give nodes of the scope and of all below it, in the order of writing."""
     names = ["subtree"]
-    values: dict[str, Any] = {"path": each.scope.path, "limit": each.limit}
+    values: dict[str, Any] = {"path": each.scope.path, "limit": each.limit, "after_path": "", "after_doc": -1}
     if each.after is not None:
         mark = yield from run("subtree_mark", path=each.scope.path, after=each.after)
         if not mark:
             raise NotFound(f"no node {each.after!r} in {each.scope.path} to continue behind")
-        names.append("subtree.after")
-        values |= {"after_path": mark[0][0], "after_place": mark[0][1]}
+        values |= {"after_path": mark[0][0], "after_doc": mark[0][1]}
     if each.visibility is not None:
         names.append("and_visible")
         values |= shown(each.visibility)
@@ -81,7 +80,7 @@ def query_subtree(each: op.QuerySubtree) -> Steps[Any]:
         if getattr(each, name) is not None:
             names.append(f"subtree.{name}")
             values[name] = getattr(each, name)
-    rows = yield from run(*names, "subtree.order", **values)
+    rows = yield from run(*names, "subtree.scopes", **values)
     nodes = tuple(map(whole_node_of, rows))
     if not each.edges:
         return nodes

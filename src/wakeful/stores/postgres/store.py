@@ -192,10 +192,11 @@ class PostgresStore:
         return pool
 
     def index_vectors(self) -> bool:
-        """Build the approximate index over the vectors of the declared model, when they are many. Gives whether it is there.
+        """Build the approximate index over the vectors of the declared model, when a scope needs it.
 
-        Up to ``EXACT_ROWS`` rows all vectors are compared, and no index is built. Writers and readers go on meanwhile;
-        later writes keep the index current. Takes minutes for a million vectors, and a role that owns the tables.
+        Gives whether it is there. Up to ``EXACT_ROWS`` rows of the scopes read all vectors are compared, so no index is
+        built until a scope holds more. Writers and readers go on meanwhile. Once it is there each written vector costs
+        some milliseconds more. Takes a minute for 200,000 vectors, and a role that owns the tables.
         """
         space = self.embedding
         if space is None or not space.dimensions:
