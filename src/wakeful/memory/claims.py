@@ -108,11 +108,13 @@ def claim_of(sentence: str, *, speaker: str | None = None, at: datetime | None =
     sentence = sentence.strip().rstrip(".!。！ ")
     if not sentence or sentence.endswith(("?", "？")) or len(sentence) > 400:
         return None
+    if (contact := _contact(sentence, speaker)) is not None:
+        return contact
     for attribute, kind, exclusive, pattern in _PATTERNS:
         match = pattern.match(sentence)
         if match is not None and (claim := _claim(match, attribute, kind, exclusive, speaker, at)) is not None:
             return claim
-    return _contact(sentence, speaker)
+    return None
 
 
 def _claim(

@@ -38,6 +38,8 @@ class Decision:
     reason: str
     retired: tuple[MemoryNode, ...] = ()
     """Rows that it supersedes, as they are to be written."""
+    begun: tuple[MemoryNode, ...] = ()
+    """Later rows whose beginning is now known, since something else held before them."""
     write: bool = True
     """False: nothing changes."""
 
@@ -187,7 +189,9 @@ def _contradiction(candidate: MemoryNode, rivals: Sequence[MemoryNode], at: date
             superseded_by=superseding.id if superseding is not None else None,
         )
         before = tuple(_retired(row, past, at) for row in older if not ended)
-        return Decision(action="add", node=past, reason=f"an earlier {name}; the later one stays", retired=before)
+        begun = tuple(replace(row, valid_from=row.asserted_at) for row in later if row.valid_from is None)
+        reason = f"an earlier {name}; the later one stays"
+        return Decision(action="add", node=past, reason=reason, retired=before, begun=begun)
     current = replace(candidate, valid_from=candidate.valid_from or candidate.asserted_at)
     retired = tuple(_retired(row, current, at) for row in older)
     values = ", ".join(str(row.properties.get("value", row.content)) for row in older)
@@ -215,7 +219,7 @@ class Batch:
 
     def take(self, decision: Decision) -> None:
         """Add what a decision is going to write."""
-        for node in (*decision.retired, decision.node):
+        for node in (*decision.retired, *decision.begun, decision.node):
             self._rows[node.id] = node
             for key in _keys(node):
                 self._by_key[key][node.id] = None

@@ -298,6 +298,9 @@ def _commit(scope: MemoryScope, batch: _Batch, parked: tuple[str, ...]) -> Flow[
                 )
             )
             edges.append(_edge(scope, decision.node.id, row.id, REPLACES, recorded))
+        for row in decision.begun:
+            final[row.id] = replace(final.get(row.id, row), valid_from=row.valid_from)
+            changes.append(Change(node=final[row.id], action="revise", reason="its beginning is known", at=recorded))
         if decision.write:
             final[decision.node.id] = decision.node
             logged: Literal["add", "skip"] = "skip" if decision.action == "skip" else "add"

@@ -59,7 +59,7 @@ _HARMLESS = re.compile(
 """Names of counts: ``max_tokens``, ``token_count``."""
 
 _NAMED_VALUE = re.compile(
-    rf"(?P<name>\b[\w\-]*(?:{_NAMES}))(?P<sign>[\"']?\s*(?:[:=]|\bis\b|\bist\b|\best\b|\bes\b|：|は|是)\s*[\"'`]?)(?P<value>[^\s\"'`,;<>]{{4,}})",
+    rf"(?P<name>(?<!\[)\b[\w\-]*(?:{_NAMES}))(?P<sign>[\"']?\s*(?:[:=]|\bis\b|\bist\b|\best\b|\bes\b|：|は|是)\s*[\"'`]?)(?P<value>[^\s\"'`,;<>]{{4,}})",
     re.IGNORECASE,
 )
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/_=\-]{24,}")

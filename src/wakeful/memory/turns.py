@@ -27,7 +27,8 @@ _ORDERS = re.compile(
     r"ignore (?:all |any |the |your )*(?:previous|prior|above|earlier) (?:instructions|rules|messages)"
     r"|disregard (?:all|any|the|your|previous)|you are now (?:a|an|in)\b|new (?:system )?instructions?:"
     r"|^\s*\[?(?:system|assistant|developer)\]?\s*:|<\s*/?\s*(?:system|memory|memories|instructions?|assistant)\b"
-    r"|\[/?INST\]|<\|[a-z_]+\|>|do not (?:tell|inform|mention).{0,40}\buser\b|override (?:your|the|all) "
+    r"|\[(?:system|developer)\]\s*:|\[/?INST\]|<\|[a-z_]+\|>|do not (?:tell|inform|mention).{0,40}\buser\b"
+    r"|override (?:your|the|all) "
     r"|from now on,? (?:you|always|never)|reveal (?:your|the) (?:system )?prompt|[\U000e0020-\U000e007f]",
     re.IGNORECASE | re.MULTILINE,
 )

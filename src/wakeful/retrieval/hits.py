@@ -52,6 +52,8 @@ class ActivationLog:
 
     def path_to(self, node_id: str) -> tuple[Spread, ...]:
         """The strongest way from a seed to this node, in order; empty for a seed or a node that was not reached."""
+        if node_id in dict(self.seeds):
+            return ()
         path: list[Spread] = []
         at, seen = node_id, {node_id}
         while True:
