@@ -27,6 +27,8 @@ class IntentVerdict:
     """0 to 1."""
     reasons: tuple[str, ...] = ()
     """The signs that were seen, each as ``kind:sign``."""
+    skip_layers: tuple[str, ...] = ()
+    """Memory layers that the answer does not need; set only where triage is enforced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

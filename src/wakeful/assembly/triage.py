@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 
 from wakeful.assembly.context import IntentVerdict, Label
+
+SURE = 0.75
+"""Confidence from which an enforced verdict may skip layers."""
 
 MARGIN = 0.5
 """A lead below this weight is ambiguous."""
@@ -89,6 +93,13 @@ def classify(query: str) -> IntentVerdict:
         action += 2.0
         reasons.append("request:can you")
     return _verdict(knowledge, action, tuple(reasons))
+
+
+def enforced(verdict: IntentVerdict) -> IntentVerdict:
+    """The verdict with what it lets be skipped: an action needs no episodes of the past."""
+    if verdict.label != "action" or verdict.confidence < SURE:
+        return verdict
+    return replace(verdict, skip_layers=("episodic",))
 
 
 def _verdict(knowledge: float, action: float, reasons: tuple[str, ...]) -> IntentVerdict:

@@ -73,7 +73,7 @@ class JITContextManager:
         made, error = await _built(self.build_prompt(tenant_id, namespace, query=query, scope=scope))
         metadata = _metadata("jit", started, 0, error)
         return AssembledContext(
-            system_prompt=made.text if made else None,
+            system_prompt=(made.text or None) if made else None,
             metadata=metadata,
             sections=made.sections if made else (),
             system_blocks=made.system_blocks if made else (),
@@ -118,14 +118,14 @@ class StratifiedHMSContextManager:
         if self.enable_hms_prompt:
             made, error = await _built(self._prompt(query, scope, hydrated))
         overrides: dict[str, Any] = {}
-        if made is not None:
+        if made is not None and hydrated is not None and made.sections:
+            hydrated = _as_shown(hydrated, shown_memory(made))
+        if made is not None and made.text:
             overrides = dict(made.overrides)
             if not overrides and self.read_strat_overrides is not None:
                 overrides = dict(self.read_strat_overrides())
-            if hydrated is not None and made.sections:
-                hydrated = _as_shown(hydrated, shown_memory(made))
         return AssembledContext(
-            system_prompt=made.text if made else None,
+            system_prompt=(made.text or None) if made else None,
             memory_context=hydrated,
             state_overrides=overrides,
             activation_log=hydrated.activation_log if hydrated else None,
@@ -153,15 +153,15 @@ class StratifiedHMSContextManager:
 
 
 async def _built(building: Awaitable[Prompt | str | None]) -> tuple[Prompt | None, str | None]:
-    """Await a builder: (prompt, error); a text is wrapped, an empty one is none."""
+    """Await a builder: (prompt, error); a text is wrapped, an empty one is none. A ``Prompt`` may be empty and still tell what was left out."""
     try:
         made = await building
     except Exception as error:  # a user's part: the turn goes on without a prompt, and says so
         logger.exception("building the prompt failed; the turn goes on without one")
         return None, f"{type(error).__name__}: {error}"
-    if made is None or not str(made):
-        return None, None
-    return (made if isinstance(made, Prompt) else Prompt(text=made)), None
+    if isinstance(made, Prompt):
+        return made, None
+    return (Prompt(text=made) if made else None), None
 
 
 def _as_shown(hydrated: HydratedMemory, lines: tuple[str, ...]) -> HydratedMemory:
