@@ -153,7 +153,7 @@ class StratifiedHMSContextManager:
 
 
 async def _built(building: Awaitable[Prompt | str | None]) -> tuple[Prompt | None, str | None]:
-    """Await a builder: (prompt, error); a text is wrapped, an empty one is none. A ``Prompt`` may be empty and still tell what was left out."""
+    """Await a builder: (prompt, error). Text is wrapped; a ``Prompt`` may be empty and still tell what was left out."""
     try:
         made = await building
     except Exception as error:  # a user's part: the turn goes on without a prompt, and says so
