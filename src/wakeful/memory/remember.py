@@ -63,8 +63,9 @@ def remember(
     """Remember a text, a node, turns, messages, or a list of one of these. One transaction, all or nothing."""
     if not isinstance(scope, MemoryScope):
         raise MemoryContractError(f"remember needs a MemoryScope, not {scope!r}")
-    at = utc(options.at, "remember(at=)") or (yield from now())
-    batch = _read(scope, what, options, at, settings)
+    moment = yield from now()
+    at = utc(options.at, "remember(at=)") or moment
+    batch = _read(scope, what, options, at, settings, moment)
     if not batch.episodes and not batch.facts and not batch.nodes:
         return Remembered(scope=scope)
     parked: tuple[str, ...] = ()
@@ -92,7 +93,9 @@ class _Batch:
     removed: int = 0
 
 
-def _read(scope: MemoryScope, what: Any, options: Options, at: datetime, settings: WritingSettings) -> _Batch:
+def _read(
+    scope: MemoryScope, what: Any, options: Options, at: datetime, settings: WritingSettings, moment: datetime
+) -> _Batch:
     """Sort out what was given."""
     batch = _Batch()
     items: list[Any] = (
@@ -113,7 +116,9 @@ def _read(scope: MemoryScope, what: Any, options: Options, at: datetime, setting
         else:
             given = from_messages(items, dialect=options.dialect, session=options.session)
         given = [each for each in given if each.turn.text and each.turn.text.strip()]
-        batch.episodes, batch.removed = episodes(scope, given, at, scrub=settings.scrub, session=options.session)
+        batch.episodes, batch.removed = episodes(
+            scope, given, at, scrub=settings.scrub, session=options.session, recorded_at=moment
+        )
         batch.said = [node for node in batch.episodes if node.source.trust != "low" and node.source.by != "tool"]
     return batch
 

@@ -56,7 +56,13 @@ def dated_label(speaker: str | None, at: datetime) -> str:
 
 
 def episodes(
-    scope: MemoryScope, given: Sequence[Given], at: datetime, *, scrub: bool = True, session: str | None = None
+    scope: MemoryScope,
+    given: Sequence[Given],
+    at: datetime,
+    *,
+    scrub: bool = True,
+    session: str | None = None,
+    recorded_at: datetime | None = None,
 ) -> tuple[list[MemoryNode], int]:
     """Make the episodes of turns, in order. Gives the rows and how many secrets were removed.
 
@@ -91,6 +97,7 @@ def episodes(
                 source=Source(session=place, ref=turn.ref, speaker=speaker, by=each.by, trust=each.trust),
                 asserted_at=moment,
                 updated_at=moment,
+                recorded_at=recorded_at,
             )
         )
     return nodes, removed
