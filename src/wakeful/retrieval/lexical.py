@@ -39,8 +39,11 @@ class Bag:
     """Terms, repetitions counted; at least 1."""
     asks: bool
     """It ends in a question."""
-    tells_time: bool
-    """It holds words of time."""
+
+
+def tells_time(content: str) -> bool:
+    """Whether a text holds words of time. Asked only for a query that asks when: the search costs more than the rest."""
+    return _TIME_WORDS.search(content) is not None
 
 
 @lru_cache(maxsize=16384)
@@ -52,7 +55,6 @@ def bag_of(label: str, content: str) -> Bag:
         Counter(terms),
         len(terms) or 1,
         "?" in tail or "？" in tail or "؟" in tail,
-        _TIME_WORDS.search(content) is not None,
     )
 
 
