@@ -104,9 +104,9 @@ def _spans(weights: Sequence[Weight], facts: Facts, alone: Collection[int]) -> l
         return _item_spans(weights)
     codes = bytearray([w[0] for w in weights])
     for i in alone:
-        if 0 <= i and codes[i] == 1:
+        if i >= 0 and codes[i] == 1:
             codes[i] = 7
-        elif 0 <= i and codes[i] == 2:
+        elif i >= 0 and codes[i] == 2:
             codes[i] = 8
     if facts.results_in_user:
         for i, w in enumerate(weights):
