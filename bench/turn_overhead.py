@@ -63,9 +63,7 @@ def history(count: int) -> list[dict[str, str]]:
     rng = random.Random(7)
     words = "river stone light garden window letter morning coffee train music paper bridge".split()
     text = [" ".join(rng.choices(words, k=30)) for _ in range(64)]
-    return [
-        {"role": "user" if i % 2 == 0 else "assistant", "content": f"{i}: {text[i % 64]}"} for i in range(count)
-    ]
+    return [{"role": "user" if i % 2 == 0 else "assistant", "content": f"{i}: {text[i % 64]}"} for i in range(count)]
 
 
 def quantiles(samples: list[float]) -> dict[str, float]:
@@ -101,7 +99,9 @@ def memory_of(folder: str, nodes: int) -> Any:
     from wakeful.records import MemoryNode, MemoryScope
 
     rng = random.Random(3)
-    words = [f"{a}{b}" for a in "bright quick slow old new red green tall".split() for b in "river hill town road".split()]
+    words = [
+        f"{a}{b}" for a in "bright quick slow old new red green tall".split() for b in "river hill town road".split()
+    ]
     scope = MemoryScope.parse("org:acme/user:ana")
     memory = Memory.open(f"sqlite:///{folder}/memory.db")
     start = datetime(2026, 1, 1, tzinfo=UTC)
