@@ -432,6 +432,20 @@ def test_an_awaited_call_with_a_plain_client_runs_in_a_thread(server, api):
 
 
 @every_api
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_cancelled_stream_ends_as_cancelled(server, api, awaited):
+    server.plan(Failure.hang())
+    with asked(api, "astream", server, awaited=awaited) as ask:
+
+        async def give_up() -> None:
+            parts = ask.model.astream(ChatRequest(prompt="Go.", timeout=0.4))
+            await asyncio.wait_for(anext(parts), 0.1)
+
+        with pytest.raises(TimeoutError):
+            ask._loop.run(give_up())
+
+
+@every_api
 @pytest.mark.parametrize("colour", ["chat", "stream"])
 def test_a_plain_call_with_an_async_client_says_what_to_do(server, api, colour):
     with asked(api, colour, server, awaited=True) as ask, pytest.raises(ConfigError, match="awaited"):

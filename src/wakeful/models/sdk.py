@@ -10,6 +10,7 @@ Rules of the file:
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from abc import ABC, abstractmethod
@@ -251,4 +252,6 @@ async def in_thread(parts: Iterator[StreamPart]) -> AsyncIterator[StreamPart]:
         while (part := await asyncio.to_thread(next, parts, end)) is not end:
             yield part  # type: ignore[misc]  # the sentinel is ruled out above
     finally:
-        _close(parts)
+        # Cancelled in the middle of a step, the stream still runs in its thread; it closes when that step ends.
+        with contextlib.suppress(ValueError):
+            _close(parts)
