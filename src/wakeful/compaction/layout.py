@@ -3,13 +3,14 @@
 A row: ``#12 get_order: outcome; order_id: A-17 A-18; ADDRESS``; a quote: ``#4 user: “...”``. A value with a space stands
 in double quotes. ``#12`` is the number of the message that it came from.
 
-What is chosen, until the limit is full: what people said and decided (newest first, up to a share), then values by worth,
-of equal worth the newest first.
+What is chosen, until the limit is full: what people said and decided (up to a share; what brings values first, of equal
+worth the newest), then values by worth, of equal worth the newest first.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from wakeful.compaction.ledger import FOLDED, QUOTE, Fact, Ledger, Line, Reader, Said, clip
@@ -18,6 +19,9 @@ from wakeful.dialects.protocol import Count
 
 SAID_SHARE = 0.25
 """Share of the limit that quotes may take."""
+
+TELLING = 3
+"""Values from which on a quote counts as telling as any other."""
 
 MISSES = 48
 """Values in a row that do not fit any more before the choice ends."""
@@ -77,10 +81,10 @@ def _write(facts: Sequence[Fact], said: Sequence[Said], chars: int, unread: int 
     if unread is not None:
         chosen.open(unread)
     limit = int(chars * SAID_SHARE)
-    for kind in (0, 1, 2):
-        for item in said:
-            if item.kind == kind and len(item.text) < limit:
-                limit -= chosen.quote(item)
+    brought = Counter(fact.line.source for fact in facts)
+    for item in sorted(said, key=lambda item: (item.kind, -min(brought[item.source], TELLING))):
+        if len(item.text) < limit:
+            limit -= chosen.quote(item)
     misses = 0
     for fact in facts:
         misses = 0 if chosen.fact(fact) else misses + 1
@@ -102,7 +106,7 @@ class _Choice:
 
     def open(self, unread: int) -> None:
         """Say first what was not read."""
-        self._opening = f"(what stands before #{unread + 1} is in the archive alone)"
+        self._opening = f"(of what stands before #{unread + 1}, people's words alone; the rest is in the archive)"
         self.left -= len(self._opening) + 1
 
     def fact(self, fact: Fact) -> bool:

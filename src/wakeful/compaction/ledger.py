@@ -16,7 +16,7 @@ from typing import Any
 
 from wakeful.compaction import values
 from wakeful.compaction.archive import placeholder_id
-from wakeful.dialects.protocol import Block, Dialect, Media, Opaque, Text, ToolResult, ToolUse
+from wakeful.dialects.protocol import Block, Dialect, Kind, Media, Opaque, Text, ToolResult, ToolUse
 
 OVERSAMPLE = 2
 """Characters of values that are collected for each character of the limit, before the scan stops."""
@@ -154,12 +154,31 @@ def extract(
             reader.take(block, view.role, numbers[index])
         if index and (reader.size > enough or len(messages) - index >= MOST_READ):
             reader.ledger.unread = numbers[index - 1]
+            _people(dialect, messages[:index], numbers, reader)
             break
     if folded:
         from wakeful.compaction.layout import fold
 
         fold(folded, reader)
     return reader.ledger
+
+
+def _people(dialect: Dialect, messages: Sequence[Any], numbers: Sequence[int], reader: Reader) -> None:
+    """Read on, newest first, in what people said alone: a rule or an address is as good as on the first day."""
+    left = MOST_PEOPLE
+    for index in range(len(messages) - 1, -1, -1):
+        if dialect.weigh(messages[index], _nothing)[0] != Kind.USER:
+            continue
+        for block in reversed(dialect.read(messages[index]).blocks):
+            if type(block) is Text:
+                reader.take(block, "user", numbers[index])
+        left -= 1
+        if not left:
+            return
+
+
+def _nothing(_text: str, _kind: str) -> int:
+    return 0
 
 
 def telling(text: str, most: int) -> str:
@@ -174,6 +193,9 @@ def telling(text: str, most: int) -> str:
         chosen.add(fact.value)
     return " ".join(value for value in reader.ledger.facts if value in chosen)
 
+
+MOST_PEOPLE = 256
+"""Older messages of people that are read after the rest is not."""
 
 TELLING = 4
 """Least worth of a value that a cleared result's placeholder names."""
