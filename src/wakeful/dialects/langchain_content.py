@@ -29,9 +29,10 @@ def is_reasoning(part: dict[str, Any]) -> bool:
     return part.get("type") in _REASONING
 
 
-def block_id(part: dict[str, Any]) -> Any:
-    """Give the id that pairs a call's block with its result (Responses blocks have an item id beside it)."""
-    return part["call_id"] if "call_id" in part else part.get("id")
+def block_id(part: dict[str, Any]) -> str | None:
+    """Give the id that pairs a call's block with its result (Responses blocks have an item id beside it); else None."""
+    found = part["call_id"] if "call_id" in part else part.get("id")
+    return found if isinstance(found, str) else None
 
 
 def content_block(part: Any) -> Block:
