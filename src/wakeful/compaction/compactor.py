@@ -24,7 +24,7 @@ from wakeful.compaction.digest import Breaker
 from wakeful.compaction.flow import compact_flow
 from wakeful.compaction.meter import as_meter
 from wakeful.compaction.options import check, shares
-from wakeful.compaction.policy import Policy
+from wakeful.compaction.policy import CostPolicy, Policy
 from wakeful.compaction.repair import is_whole
 from wakeful.compaction.result import CompactionMeta, CompactionResult
 from wakeful.compaction.rounds import last_start
@@ -263,6 +263,7 @@ class WindowManager:
             strategy=opts.get("strategy", "ladder"),
             keep_recent=opts.get("keep_recent", 4),
             mid_round=bool(_of(ctx, "mid_round")),
+            cost=CostPolicy(expected_calls=opts.get("expected_calls")) if opts.get("trigger") == "cost" else None,
             summarizer=opts.get("summarizer") is not None,
             archive=opts.get("archive") is not None,
             space=opts.get("space", ""),
