@@ -73,7 +73,7 @@ def test_every_link_leads_somewhere(page):
     assert missing == []
 
 
-@pytest.mark.parametrize("tool", ["write_cli_reference", "write_api_reference"])
+@pytest.mark.parametrize("tool", ["write_cli_reference", "write_api_reference", "write_architecture"])
 def test_generated_pages_are_up_to_date(tool):
     command = [sys.executable, str(ROOT / "tools" / f"{tool}.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

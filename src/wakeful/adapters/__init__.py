@@ -1,1 +1,1 @@
-"""adapters."""
+"""Faces for other frameworks: they wire, and decide nothing."""
