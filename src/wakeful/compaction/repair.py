@@ -336,8 +336,8 @@ class _Work:
         if self.dialect.facts.results_in_user and len(answers) > 1:
             origins = tuple(origin for _, origin in answers if origin >= 0)
             merged = self.dialect.merge([message for message, _ in answers])
-            if len(origins) > 1:
-                self.repairs.append(Repair("merged", origins[0], f"{len(origins)} messages with results of one batch"))
+            if origins:
+                self.repairs.append(Repair("merged", origins[0], f"{len(answers)} messages with results of one batch"))
             self.placed[len(self.out)] = origins
             answers = [(merged, origins[0] if origins else -1)]
         self.out += answers
