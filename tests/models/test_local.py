@@ -75,6 +75,7 @@ def test_a_local_model_is_a_chat_model_and_loads_at_the_first_call(llama, file):
     assert llama.made == []
     reply = model.chat(ChatRequest(prompt="Hi.", system="Be brief.", max_tokens=5, temperature=0.0))
     assert (reply.text, reply.stop) == ("hello", "end")
+    assert reply.model == model.name == "tiny"
     assert reply.usage is not None
     assert reply.usage.input_tokens == 7
     assert asyncio.run(model.achat(ChatRequest(prompt="Hi."))).text == "hello"
@@ -125,6 +126,7 @@ def test_the_answer_streams_in_parts(llama, file):
     for parts in (list(LocalModel(file).stream(ChatRequest(prompt="Hi."))), asyncio.run(read())):
         assert [p.text for p in parts if isinstance(p, TextDelta)] == ["hel", "lo"]
         assert parts[-1].reply.text == "hello"
+        assert parts[-1].reply.model == "tiny"
         assert parts[-1].reply.usage is None
 
 

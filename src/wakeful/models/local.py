@@ -74,7 +74,7 @@ class LocalModel:
                 data = llama.create_chat_completion(**self._params(request))
             except Exception as error:
                 raise wrap(error) from error
-        return read_completion(_with_calls(data, request))
+        return read_completion(_with_calls({**data, "model": self.name}, request))
 
     async def achat(self, request: ChatRequest) -> ChatReply:
         """Ask in a thread, and await the whole reply."""
@@ -101,7 +101,7 @@ class LocalModel:
                     break
                 except Exception as error:
                     raise wrap(error) from error
-                yield from assembler.feed(chunk)
+                yield from assembler.feed({**chunk, "model": self.name})
         yield Done(assembler.finish())
 
     async def astream(self, request: ChatRequest) -> AsyncIterator[StreamPart]:
