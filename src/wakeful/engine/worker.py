@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from wakeful.consolidation.cycle import state_key
 from wakeful.consolidation.report import ConsolidationReport
 from wakeful.consolidation.settings import TendingSettings
-from wakeful.engine.consolidate import PERIODS, check_cadence, consolidate_flow, due_scopes
+from wakeful.engine.consolidate import PERIODS, Due, check_cadence, consolidate_flow, due_scopes
 from wakeful.engine.drive import adrive, drive, utc_now
 from wakeful.errors import ConfigError, StoreBusy
 from wakeful.needs import Need, Run
@@ -30,11 +31,17 @@ class Tender:
         """Run one cycle. ``values``: ``at``, ``dry_run``."""
         return drive(consolidate_flow(scope, cadence, settings=self.settings, **values), self._answer)
 
-    def tend_due(self, cadence: str, *, root: MemoryScope | None = None) -> Iterator[tuple[int, ConsolidationReport]]:
+    def due(self, cadence: str, *, root: MemoryScope | None = None) -> tuple[Due, ...]:
+        """Scopes that are due, longest waiting first."""
+        return drive(due_scopes(cadence, root=root), self._answer)
+
+    def tend_due(
+        self, cadence: str, *, root: MemoryScope | None = None, dry_run: bool = False
+    ) -> Iterator[tuple[int, ConsolidationReport]]:
         """Tend every scope that is due, one after another: (how many are left, report)."""
-        waiting = drive(due_scopes(cadence, root=root), self._answer)
+        waiting = self.due(cadence, root=root)
         for number, each in enumerate(waiting, 1):
-            yield len(waiting) - number, self.tend(each.scope, cadence)
+            yield len(waiting) - number, self.tend(each.scope, cadence, dry_run=dry_run)
 
     async def atend_path(self, path: str, cadence: str) -> str:
         """Run one cycle for a job, when it is still due. Raises ``StoreBusy`` while another worker has the scope."""
@@ -42,7 +49,7 @@ class Tender:
         scope = MemoryScope.parse(path)
         (state,) = await self.store.aexecute((GetState(scope, state_key(known)),))
         last = (state or {}).get("finished_at")
-        if last and (utc_now() - utc_now().fromisoformat(last)) < PERIODS[known]:
+        if last and (utc_now() - datetime.fromisoformat(last)) < PERIODS[known]:
             return "not due"
         report = await adrive(consolidate_flow(scope, cadence, settings=self.settings), self._aanswer)
         if report.status in ("busy", "stopped"):
