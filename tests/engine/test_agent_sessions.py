@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from wakeful.compaction.compactor import WindowManager
 from wakeful.dialects import NAMES, get
 from wakeful.engine.agent import Agent
-from wakeful.engine.stream import CompactionEvent, ToolResultEvent
+from wakeful.engine.stream import CompactionEvent, DoneEvent, ToolResultEvent
 from wakeful.engine.tools import tool
-from wakeful.errors import InputError, StaleWriter, StoreBusy
+from wakeful.errors import AuthError, InputError, StaleWriter, StoreBusy
 from wakeful.needs import ToolCall
 from wakeful.ops_session import SessionClaim, SessionLoad
 from wakeful.stores.sessions.inmemory import InMemorySessions
@@ -295,6 +295,26 @@ def test_a_stream_that_is_left_shows_what_was_written():
         handle = agent.session(f"s{steps}")
         assert handle.messages() == make(store, world).session(f"s{steps}").messages()
         assert agent.run("more", session=f"s{steps}").text.startswith("answer")
+
+
+def test_a_writer_that_nobody_overtook_does_not_read_its_session_again():
+    class Counting:
+        def __init__(self):
+            self.inner, self.loads = InMemorySessions(), 0
+
+        def execute(self, ops):
+            self.loads += sum(isinstance(op, SessionLoad) for op in ops)
+            return self.inner.execute(ops)
+
+    store = Counting()
+    agent = Agent(ScriptedModel(["a", "b", AuthError("no"), "c", "d"]), sessions=store)
+    agent.run("1", session="s")
+    list(agent.stream_text("2", session="s"))
+    with pytest.raises(AuthError):
+        agent.run("3", session="s")
+    next(event for event in agent.stream("4", session="s") if isinstance(event, DoneEvent))
+    agent.run("5", session="s")
+    assert store.loads == 1
 
 
 def test_two_workers_that_take_turns_see_each_others_messages():

@@ -280,22 +280,21 @@ class Agent:
         )
         flow = TurnFlow(self.parts, session, inbox, state, span)
         session.span = span
-        broken_off = True
         try:
             yield from flow.run(event, decisions)
-            broken_off = False
         finally:
             totals = flow.state.totals
             span.set(gen_ai__usage__input_tokens=totals.input_tokens, gen_ai__usage__output_tokens=totals.output_tokens)
-            span.end(flow.state.error_code or ("interrupted" if broken_off else None))
+            span.end(flow.state.error_code or (None if session.settled else "interrupted"))
             session.span = NO_SPAN
 
     def _guarded(self, session: Session, steps: Steps) -> Steps:
         """Forget what a broken-off turn held of a stored session, so that the next one reads what was really written."""
+        session.settled = False
         try:
             yield from steps
         except BaseException:
-            if session.durable:
+            if session.durable and not session.settled:
                 session.epoch = None
                 session.turn = None
             raise

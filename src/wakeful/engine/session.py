@@ -56,6 +56,8 @@ class Session:
     """The turn that runs, waits for approval, or was interrupted."""
     busy: bool = False
     """A turn of this process runs."""
+    settled: bool = True
+    """Everything that the last turn did is written, and only its result is left to be told."""
     before: AgentMemory | None = None
     """The conversation as it was before the last compaction, for ``undo``."""
     made: frozenset[str] = frozenset()

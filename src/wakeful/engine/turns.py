@@ -133,6 +133,7 @@ class TurnFlow(ModelSteps, ToolSteps):
         state = self.state
         failed = None
         if state.phase is Phase.FAILED:
+            self.session.settled = True
             failed = ErrorEvent(state.error_code, state.error, self.error)
             yield Emit(failed)
         stop: str = "awaiting_approval" if parked else "failed" if failed else state.stop
@@ -148,6 +149,7 @@ class TurnFlow(ModelSteps, ToolSteps):
             error=failed,
             remaining=state.budget.remaining if state.budget else None,
         )
+        self.session.settled = True
         yield Emit(DoneEvent(result=result))
 
     # --- blocking effects --------------------------------------------------------------------------------------------
