@@ -14,7 +14,14 @@ from wakeful.testing.promises import assert_promises
 
 STRATEGIES = ("oldest_first", "sliding_window", "clear", "ladder", "summarize")
 WINDOWS = st.sampled_from([40, 150, 400, 900, 2_000, 20_000])
-ALLOWED_ERRORS = ("blank", "no_room_for_a_summary", "not_smaller", "too_large", "nothing_to_digest", "missing_identifiers")
+ALLOWED_ERRORS = (
+    "blank",
+    "no_room_for_a_summary",
+    "not_smaller",
+    "too_large",
+    "nothing_to_digest",
+    "missing_identifiers",
+)
 """A failed digest is an error of the strategy ``summarize``."""
 
 

@@ -10,6 +10,7 @@ message that is pinned stands alone, so that what answers it may go without it. 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -48,38 +49,28 @@ def rounds_of(
     reasons.update(dict.fromkeys(own, "own"))
     reasons.update(dict.fromkeys(marked, "marked"))
     waits = Flag.PROVISIONAL
-    provisional = {i for i, w in enumerate(weights) if w[5] & waits}
-    last = len(spans) - 1
-    special = {*reasons, *provisional}
+    for i in [i for i, w in enumerate(weights) if w[5] & waits]:
+        reasons.setdefault(i, "provisional")
     new = tuple.__new__
-    rounds: list[Round] = []
-    for at, (start, stop) in enumerate(spans):
-        kind = kinds[start]
-        calls = kind in _STEP and _CALLS in kinds[start:stop]
-        if kind == 0 or kind == 5:
-            rounds.append(
-                new(Round, (start, stop, "marked" if reasons.get(start) == "marked" else "system", False, False))
-            )
-            continue
-        pinned = ""
-        if special:
-            inside = [i for i in special if start <= i < stop] if stop - start > 1 else [start] * (start in special)
-            for i in inside:
-                pinned = _stronger(pinned, reasons.get(i, "provisional"))
-        is_open = calls and at == last
-        if is_open and not pinned:
-            pinned = "open"
-        rounds.append(new(Round, (start, stop, pinned, calls, is_open)))
+    if facts.thinking == "items":
+        rounds = [new(Round, (a, b, _PINNED[kinds[a]], _CALLS in kinds[a:b], False)) for a, b in spans]
+    else:
+        rounds = [new(Round, (a, b, _PINNED[kinds[a]], 3 <= kinds[a] <= 4, False)) for a, b in spans]
+    starts = [a for a, _ in spans]
+    for i, reason in reasons.items():
+        at = bisect_right(starts, i) - 1
+        stronger = max(rounds[at].pinned, reason, key=_STRENGTH.index)
+        rounds[at] = rounds[at]._replace(pinned=stronger)
+    if rounds and rounds[-1].calls:
+        rounds[-1] = rounds[-1]._replace(open=True, pinned=rounds[-1].pinned or "open")
     return rounds
 
 
+_PINNED = ("system", "", "", "", "", "system")
+"""Why a round must stay by the kind of its first message."""
 _CALLS = 3
-_STEP = (2, 3, 4)
-_STRENGTH = ("", "provisional", "latest_user", "first_user", "own", "marked")
-
-
-def _stronger(one: str, other: str) -> str:
-    return max(one, other, key=_STRENGTH.index)
+_STRENGTH = ("", "provisional", "latest_user", "first_user", "own", "system", "marked")
+"""Reasons by weight: of several the last one counts."""
 
 
 def users(kinds: bytes, own: Collection[int]) -> tuple[int, int]:
