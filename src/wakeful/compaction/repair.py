@@ -200,6 +200,10 @@ class _Work:
         self.count = count
         self.repairs: list[Repair] = []
         self.batches: list[_Batch] = []
+        self.by_call: dict[str, list[_Batch]] = {}
+        """Batches that make a call of an id, oldest first."""
+        self.batch_of: dict[int, _Batch] = {}
+        """Batch of a part, by the part's identity."""
         self.opened_by: dict[int, _Batch] = {}
         self.parts: dict[int, list[_Part]] = {}
         self.out: list[tuple[Any, int]] = []
@@ -226,6 +230,8 @@ class _Work:
                 else:
                     growing = _Batch(i, list(weight.calls), list(weight.calls))
                     self.batches.append(growing)
+                for call_id in weight.calls:
+                    self.by_call.setdefault(call_id, []).append(growing)
             elif weight.kind not in (Kind.ASSISTANT,):
                 growing = None
         for batch in self.batches:
@@ -233,7 +239,7 @@ class _Work:
 
     def _is_twice(self, i: int, call_id: str) -> bool:
         """Settle a call item whose id another one has (ids of items are unique): an unanswered one gives way."""
-        for batch in self.batches:
+        for batch in self.by_call.get(call_id, ()):
             if call_id not in batch.calls:
                 continue
             if call_id not in batch.waiting:
@@ -254,13 +260,13 @@ class _Work:
 
     def _pair_results(self, i: int, weight: Weight) -> None:
         for place, call_id in enumerate(weight.results):
-            batch = next((b for b in reversed(self.batches) if call_id in b.waiting), None)
+            batch = next((b for b in reversed(self.by_call.get(call_id, ())) if call_id in b.waiting), None)
             if batch is not None:
                 batch.waiting.remove(call_id)
             else:
                 batch = self._late(call_id)
                 if batch is None:
-                    known = any(call_id in b.calls for b in self.batches)
+                    known = any(call_id in b.calls for b in self.by_call.get(call_id, ()))
                     kind = "duplicate_result" if known else "orphan_result"
                     self.repairs.append(Repair(kind, i, f"result of {call_id or '(no id)'}"))
                     self._part(i, None)
@@ -272,7 +278,7 @@ class _Work:
 
     def _late(self, call_id: str) -> _Batch | None:
         """Find a batch that has a provisional answer to this call, and take that answer away."""
-        for batch in reversed(self.batches):
+        for batch in reversed(self.by_call.get(call_id, ())):
             for part in batch.parts:
                 if part.provisional and call_id in part.ids:
                     at = part.ids.index(call_id)
@@ -290,6 +296,7 @@ class _Work:
         part = _Part(i, [], [], bool(self.history.weights[i].flags & Flag.PROVISIONAL))
         parts.append(part)
         batch.parts.append(part)
+        self.batch_of[id(part)] = batch
         return part
 
     def lay_out(self) -> None:
@@ -350,7 +357,7 @@ class _Work:
         parts = self.parts.get(i, [])
         if len(parts) != 1 or len(parts[0].places) != len(weight.results):
             return None
-        batch = next(b for b in self.batches if any(p is parts[0] for p in b.parts))
+        batch = self.batch_of[id(parts[0])]
         alone = batch.last == i - 1 and len(batch.parts) == 1 and not batch.waiting
         return self.history.messages[i] if alone and _results_first(self.dialect, self.history.messages[i]) else None
 
