@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from wakeful.cli.opening import add_place, place, scope_of
+from wakeful.cli.opening import add_place, must_exist, place, scope_of
 
 if TYPE_CHECKING:
     from wakeful.consolidation.report import ConsolidationReport
@@ -49,6 +49,7 @@ def run_nap(arguments: argparse.Namespace) -> int:
     from wakeful.stores import open_store
 
     scope = None if arguments.all else scope_of(arguments)
+    must_exist(place(arguments))
     store = open_store(place(arguments))
     good = True
     try:
@@ -99,6 +100,7 @@ def run_schedule(arguments: argparse.Namespace) -> int:
             json.dumps({"enqueued": count, "jobs": jobs}) if arguments.json else f"{count} scopes given to the workers"
         )
         return 0
+    must_exist(url)
     store = open_store(url)
     try:
         waiting = Tender(store).due(arguments.cadence)
