@@ -229,6 +229,7 @@ kinds = st.sampled_from(
 )
 keys = st.sampled_from(
     [
+        "type",
         "text",
         "source",
         "content",
@@ -252,7 +253,7 @@ keys = st.sampled_from(
 )
 blocks = st.one_of(
     values,
-    st.builds(lambda kind, rest: {**rest, "type": kind}, kinds, st.dictionaries(keys, values, max_size=4)),
+    st.builds(lambda kind, rest: {**rest, "type": kind}, kinds | values, st.dictionaries(keys, values, max_size=4)),
     st.dictionaries(keys, values, max_size=3),
 )
 

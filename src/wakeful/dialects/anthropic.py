@@ -33,6 +33,7 @@ from wakeful.dialects.native import (
     plain,
     provisional,
     text_of,
+    type_of,
 )
 from wakeful.dialects.protocol import (
     Block,
@@ -158,7 +159,7 @@ class Anthropic:
                     size += len(text)
                 own = True
             else:
-                tokens, size, flags = _sum(tokens, size, flags, _weigh_other(block, what, count))
+                tokens, size, flags = _sum(tokens, size, flags, _weigh_other(block, count))
                 own = True
         if calls:
             if kind == Kind.ASSISTANT:
@@ -290,7 +291,7 @@ def _weigh_inner(content: Any, count: Count) -> tuple[int, int, int]:
                 tokens += count(text, "json" if text[0] in "{[" else "text")
                 size += len(text) + BLOCK_BYTES
         else:
-            more, bulk, bits = _weigh_other(block, block.get("type"), count)
+            more, bulk, bits = _weigh_other(block, count)
             tokens += more
             size += bulk + BLOCK_BYTES
             flags |= bits & Flag.MEDIA
@@ -299,8 +300,9 @@ def _weigh_inner(content: Any, count: Count) -> tuple[int, int, int]:
     return tokens, size, flags
 
 
-def _weigh_other(block: dict[str, Any], what: Any, count: Count) -> tuple[int, int, int]:
+def _weigh_other(block: dict[str, Any], count: Count) -> tuple[int, int, int]:
     """Weigh a block of the rarer kinds: tokens, bytes, flags."""
+    what = type_of(block)
     if what == "thinking":
         text, signature = block.get("thinking"), block.get("signature")
         size = len(signature) if type(signature) is str else 0
@@ -333,7 +335,7 @@ def _read(content: Any) -> tuple[Block, ...]:
 
 
 def _read_block(block: dict[str, Any]) -> Block:
-    kind = block.get("type")
+    kind = type_of(block)
     if kind == "text":
         return Text(text_of(block.get("text")))
     if kind == "tool_use":
@@ -366,7 +368,7 @@ def _read_block(block: dict[str, Any]) -> Block:
 
 def _medium(block: dict[str, Any]) -> tuple[Media, str]:
     """Give an image, document or upload, and the text of a document that is plain text."""
-    kind = block.get("type")
+    kind = type_of(block)
     if kind == "container_upload":
         return Media("file"), ""
     source = block.get("source")
@@ -394,7 +396,7 @@ def _result_text(content: Any) -> tuple[str, int]:
     size = 0
     for inner in _blocks(content):
         block = _block_dict(inner)
-        kind = block.get("type")
+        kind = type_of(block)
         if kind == "text":
             texts.append(text_of(block.get("text")))
         elif kind in _MEDIA:

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wakeful.dialects.images import size_of
-from wakeful.dialects.native import brief, plain, text_of
+from wakeful.dialects.native import brief, plain, text_of, type_of
 from wakeful.dialects.protocol import Problem
 from wakeful.errors import InputError
 
@@ -90,7 +90,7 @@ def _pairing(parsed: Sequence[_Parsed], open_tail: bool) -> Iterator[Problem]:
         called, waiting = waiting, {}
         answered: set[str] = set()
         for block in blocks:
-            kind = block.get("type")
+            kind = type_of(block)
             if kind == "tool_result":
                 call_id = text_of(block.get("tool_use_id"))
                 if role == "user" and call_id in called:
@@ -130,7 +130,7 @@ def _server_pairs(
     """Check A4. A pause (last message) and code that calls the client's tools leave a use open for a later message."""
     open_uses: dict[str, None] = {}
     for block in blocks:
-        kind = block.get("type")
+        kind = type_of(block)
         if kind in _SERVER_USES:
             open_uses[text_of(block.get("id"))] = None
         elif kind != "tool_result" and isinstance(kind, str) and kind.endswith("_tool_result"):
@@ -152,7 +152,7 @@ def _opened_before(use_id: str, index: int, parsed: Sequence[_Parsed]) -> bool:
         role, blocks = parsed[at]
         if role == "user" and not any(block.get("type") == "tool_result" for block in blocks):
             return False
-        if any(block.get("type") in _SERVER_USES and block.get("id") == use_id for block in blocks):
+        if any(type_of(block) in _SERVER_USES and block.get("id") == use_id for block in blocks):
             return True
         at -= 1
     return False
@@ -165,7 +165,7 @@ def _blocks(parsed: Sequence[_Parsed]) -> Iterator[Problem]:
             yield Problem("A9", index, "the content is empty; give it a text or remove the message")
         other = False
         for block in blocks:
-            kind = block.get("type")
+            kind = type_of(block)
             if kind == "tool_result" and role == "user":
                 if other:
                     yield Problem("A3", index, "a tool_result stands after other content; put results first")
@@ -280,7 +280,7 @@ def _loop_thinking(parsed: Sequence[_Parsed]) -> Iterator[Problem]:
     if first < 0:
         return
     blocks = parsed[first][1]
-    if not blocks or blocks[0].get("type") not in _THINKING:
+    if not blocks or type_of(blocks[0]) not in _THINKING:
         yield Problem(
             "A7", first, "with thinking on this message must start with thinking; turn it off until the round closes"
         )

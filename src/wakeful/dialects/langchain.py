@@ -41,6 +41,7 @@ from wakeful.dialects.native import (
     is_langchain,
     provisional,
     text_of,
+    type_of,
 )
 from wakeful.dialects.protocol import (
     Block,
@@ -317,7 +318,7 @@ def _summary(value: Any) -> str:
 
 
 def _is_call(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") in CALL_TYPES
+    return isinstance(part, dict) and type_of(part) in CALL_TYPES
 
 
 def _changes(message: Any, slots: Sequence[tuple[Path, Block]], todo: dict[int, Edit]) -> dict[str, Any]:

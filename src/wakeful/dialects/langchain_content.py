@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from wakeful.dialects.native import data_url, decoded, describe, media_kind, opaque, provisional, text_of
+from wakeful.dialects.native import data_url, decoded, describe, media_kind, opaque, provisional, text_of, type_of
 from wakeful.dialects.protocol import Block, Media, Opaque, Text, Thinking, ToolResult, ToolUse
 
 GONE: Any = object()
@@ -26,7 +26,7 @@ _MEDIA = frozenset(
 
 def is_reasoning(part: dict[str, Any]) -> bool:
     """Tell whether a block is reasoning."""
-    return part.get("type") in _REASONING
+    return type_of(part) in _REASONING
 
 
 def block_id(part: dict[str, Any]) -> str | None:
@@ -41,7 +41,7 @@ def content_block(part: Any) -> Block:
         return Text(part)
     if not isinstance(part, dict):
         return opaque(part)
-    kind = part.get("type")
+    kind = type_of(part)
     if kind in ("text", "output_text", "input_text") or (kind is None and isinstance(part.get("text"), str)):
         return Text(text_of(part.get("text")))
     if kind in _REASONING:
@@ -105,7 +105,7 @@ def _reasoning(part: dict[str, Any]) -> Thinking:
 
 
 def _medium(part: dict[str, Any]) -> Media:
-    kind = part.get("type")
+    kind = type_of(part)
     media_type = text_of(part.get("mime_type") or part.get("media_type"))
     data: Any = part.get("base64") or part.get("data")
     source = part.get("source")

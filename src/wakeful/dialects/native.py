@@ -132,6 +132,12 @@ def field(value: Any, key: str, default: Any = None) -> Any:
     return getattr(value, key, default)
 
 
+def type_of(block: Any) -> str | None:
+    """Give a block's ``type``; one that is no text is no type (and could not be looked up in a set)."""
+    found = field(block, "type")
+    return found if isinstance(found, str) else None
+
+
 def changed(value: Any, changes: Mapping[str, Any], drop: Iterable[str] = ()) -> Any:
     """Give a copy with some fields set and others taken away; everything else is the same object as before."""
     if isinstance(value, Mapping):
