@@ -93,7 +93,7 @@ def in_a_loop(messages: list[Any]) -> None:
     print()
     check(f"without it {plain.over} of {plain.calls} requests would not fit", plain.over > 0)
     check(f"with it all {fitted.calls} requests fit and are valid", fitted.over == 0 and fitted.invalid == 0)
-    check(f"the input costs {1 - fitted.cost / plain.cost:.0%} less, cache counted", fitted.cost < plain.cost)
+    print("  (what a policy would have cost counts only where its requests would have been answered at all)")
 
 
 def once(messages: list[Any]) -> None:
@@ -135,7 +135,8 @@ def remember(messages: list[Any], url: str) -> None:
         memory.remember(SCOPE, said)
         spent = time.perf_counter() - start
         print(f"  {len(said)} turns remembered in {spent:.2f} s")
-        check("every turn was kept", memory.stats(SCOPE)["nodes"] >= len({turn.text for turn in said}))
+        kept = {record["content"] for record in memory.export(SCOPE) if record.get("layer") == "episodic"}
+        check("every turn was kept word for word", {turn.text for turn in said} <= kept)
 
 
 def recall_elsewhere(url: str) -> None:
@@ -202,7 +203,7 @@ def tend(url: str) -> None:
         for phase in report.phases:
             print(f"  {phase.name:<18} {phase.status:<8} read {phase.rows_read:>5}  changed {phase.changed:>4}")
         print()
-        check("every phase ran", not report.errors)
+        check("every phase ran", all(phase.status == "ran" for phase in report.phases))
         again = memory.consolidate(SCOPE, "nightly", now=report.started_at)
         check("with the same clock a second cycle changes nothing", again.changed == 0)
         found = memory.recall(SCOPE, QUESTIONS[1][0], k=3).hits
