@@ -61,6 +61,8 @@ def is_whole(
         elif waiting and not (items and not answering and (kind == 2 or kind == 3)):
             return False
         if calls:
+            if waiting and calls[0] in waiting:
+                return False
             waiting = (*waiting, *calls)
             answering = False
     if before is None and facts.starts_with_user and not _opens_with_user(weights):
