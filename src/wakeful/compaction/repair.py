@@ -403,5 +403,9 @@ class _Work:
                 merged[at] = self.history.merged[index]
             parts = self.placed.get(at)
             if parts and len(parts) > 1:
-                merged[at] = tuple(self.history.origins[part] for part in parts)
+                found = (self.history.origins[part] for part in parts)
+                group = tuple(each for each in found if each == origin or each not in seen)
+                seen.update(group)
+                if len(group) > 1:
+                    merged[at] = group
         return History(messages, weights, origins, merged)
