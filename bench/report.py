@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common import BENCH, OUT, RESULTS
 
-
 HEAD = """# Results
 
 Written by `python bench/report.py` from `bench/results/*.json`; do not edit.
