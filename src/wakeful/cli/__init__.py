@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from wakeful.errors import WakefulError
 
-GROUPS = ("inspect", "compact", "replay", "archive", "remember", "memory", "remind", "consolidate", "context")
+GROUPS = ("inspect", "compact", "replay", "archive", "remember", "memory", "remind", "ingest", "consolidate", "context")
 """Modules of this package; each has ``register(commands)``."""
 
 

@@ -76,16 +76,20 @@ def check_queue_url(url: str) -> None:
 
 
 def run_worker(url: str, *, concurrency: int = 4, wait: bool = True, heartbeat_seconds: float = 10.0) -> dict[str, int]:
-    """Work on naps until stopped, or (``wait`` False) until none is left; returns the jobs by status."""
+    """Work on naps until stopped, or (``wait`` False) until none is left; returns the jobs by status.
+
+    A worker that waits also keeps the calendar: it gives jobs out for the scopes that are due.
+    """
     check_queue_url(url)
 
     async def work() -> dict[str, int]:
-        from wakeful.stores.queue import NapQueue
+        from wakeful.stores.queue import CALENDAR, NapQueue
 
         store = open_store(url)
         tender = Tender(store)
+        calendar = CALENDAR if wait else {}
         try:
-            async with NapQueue(url, tend=tender.atend_path, due=tender.adue_paths) as queue:
+            async with NapQueue(url, tend=tender.atend_path, due=tender.adue_paths, calendar=calendar) as queue:
                 await queue.give_back_stalled()
                 await queue.work(concurrency=concurrency, wait=wait, heartbeat_seconds=heartbeat_seconds)
                 return await queue.counts()
