@@ -15,7 +15,19 @@ from typing import NoReturn
 
 from wakeful.errors import WakefulError
 
-GROUPS = ("inspect", "compact", "replay", "archive", "remember", "memory", "remind", "ingest", "consolidate", "context")
+GROUPS = (
+    "inspect",
+    "compact",
+    "replay",
+    "archive",
+    "remember",
+    "memory",
+    "remind",
+    "ingest",
+    "consolidate",
+    "context",
+    "chat",
+)
 """Modules of this package; each has ``register(commands)``."""
 
 
