@@ -194,6 +194,18 @@ class Source:
     """Low for text that came from outside (tool results, web pages): it never becomes a rule without approval."""
     speaker: str | None = None
 
+    def __post_init__(self) -> None:
+        for text, what in (
+            (self.session, "a source's session"),
+            (self.turn, "a source's turn"),
+            (self.ref, "a source's ref"),
+            (self.speaker, "a source's speaker"),
+        ):
+            if text is not None:
+                check_text(text, what)
+        for entry in self.entries:
+            check_text(entry, "an entry of a source")
+
 
 _TIMES = (
     "asserted_at",

@@ -164,6 +164,7 @@ def test_erase_asks_first_and_proves_it_afterwards(wakeful, told):
     asked = wakeful("memory", "erase")
     assert asked.code == 2
     assert "--yes" in asked.err
+    assert "4 memories" in asked.err
     assert len(wakeful("memory", "ls", "--json").json["nodes"]) == 4
     done = wakeful("memory", "erase", "--yes", "--json")
     assert (done.code, done.json["verified"], done.json["counts"]["nodes"]) == (0, True, 4)

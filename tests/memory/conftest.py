@@ -38,18 +38,42 @@ def scope() -> MemoryScope:
     return MemoryScope.parse("org:acme/user:ana")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def open_memory(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Opener]:
-    """Open a memory over each store; with the same options again, a file is opened again."""
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of an empty place for memory, over each store."""
+    if request.param == "memory":
+        return "memory://"
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'memory.db'}"
+    url: str = request.getfixturevalue("shared_database")
+    from postgres_places import empty
+
+    empty(url)
+    return url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def lasting_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of an empty place that outlives its process."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'memory.db'}"
+    url: str = request.getfixturevalue("shared_database")
+    from postgres_places import empty
+
+    empty(url)
+    return url
+
+
+@pytest.fixture
+def open_memory(place: str, clock: Clock) -> Iterator[Opener]:
+    """Open a memory over each store; with the same options again, what lasts is opened again."""
     opened: list[Memory] = []
 
     def make(*, embedder: object = False, **options: object) -> Memory:
-        url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
-        memory = Memory.open(url, embedder=embedder, clock=clock, **options)  # type: ignore[arg-type]
+        memory = Memory.open(place, embedder=embedder, clock=clock, **options)  # type: ignore[arg-type]
         opened.append(memory)
         return memory
 
-    make.kind = request.param  # type: ignore[attr-defined]
     yield make
     for memory in opened:
         memory.store.close()

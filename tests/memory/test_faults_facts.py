@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful import Memory, MemoryContractError, MemoryLayer, MemoryScope, Turn
+from wakeful import Memory, MemoryContractError, MemoryLayer, MemoryNode, MemoryScope, Turn
 
 
 def day(month: int, number: int = 1, year: int = 2026) -> datetime:
@@ -186,9 +186,32 @@ def test_any_language_is_found_and_kept_verbatim(memory: Memory, scope: MemorySc
 
 
 def test_what_no_store_can_keep_is_cleaned_in_turns_and_refused_in_names(memory: Memory, scope: MemoryScope) -> None:
-    memory.remember(scope, [Turn("zero\x00byte and \ud800 half", speaker="a\x00b")], extract=False)
-    (hit,) = memory.recall(scope, "half")
-    assert hit.node.content == "zerobyte and \ufffd half"
+    turn = Turn("zero\x00byte and \ud800 half", speaker="a\x00b")
+    message = {"role": "user", "content": "zero\x00byte and \ud800 \x00half"}
+    for what in ([turn], "zero\x00byte and \ud800 \x00half", [message]):
+        receipt = memory.remember(scope, what, extract=False)
+        assert receipt.nodes[0].content == "zerobyte and \ufffd half"
+        assert receipt.notes[0].startswith("3 characters that no store can keep")
+    assert {hit.node.content for hit in memory.recall(scope, "half")} == {"zerobyte and \ufffd half"}
+    assert memory.remember(scope, "whole", extract=False).notes == ()
+    assert memory.remember(scope, [Turn("\x00", speaker="a")], extract=False).ids == ()
+    at = memory._clock()
+    kept = memory.stats(scope)["nodes"]
+    for refused in (
+        lambda: MemoryNode.new(scope=scope, layer="semantic", content="a\x00", at=at),
+        lambda: MemoryNode.new(scope=scope, layer="semantic", content="a", label="\x00", at=at),
+        lambda: memory.remember(scope, "a", properties={"k": ["\x00"]}),
+        lambda: memory.remember(scope, "a", session="\x00"),
+        lambda: memory.remember(scope, [Turn("first"), Turn("a", ref="\x00")]),
+        lambda: memory.remember(scope, [Turn("a", session="\ud800")]),
+        lambda: memory.remind(scope, "a", event="\x00"),
+        lambda: memory.history(scope, "a\x00"),
+        lambda: memory.forget(scope, "a\ud800"),
+        lambda: memory.due(scope, event="a\x00"),
+    ):
+        with pytest.raises(MemoryContractError, match=r"NUL|surrogate"):
+            refused()
+    assert memory.stats(scope)["nodes"] == kept
     with pytest.raises(MemoryContractError):
         MemoryScope.of(("t", "a\x00"))
 

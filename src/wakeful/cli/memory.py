@@ -257,13 +257,14 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 
 def run_erase(arguments: argparse.Namespace) -> int:
-    """Erase the scope; exit code 1 when there was nothing or the erasure is not complete yet."""
+    """Erase the scope; exit code 1 when there was nothing, or when the scan afterwards still found a row."""
     scope = scope_of(arguments)
     with opened(arguments, vectors=False) as memory:
         if not arguments.yes:
-            counts = memory.stats(scope)
+            counts = memory.erase(scope, dry_run=True).counts
             raise InputError(
-                f"this erases {scope.path} ({counts['nodes']} memories) and every scope below it for good; "
+                f"this erases {scope.path} and every scope below it for good: {counts['nodes']} memories, "
+                f"{counts['edges']} relations, {counts['history']} versions in {counts['scopes']} scopes; "
                 "nothing was erased: say --yes to do it"
             )
         receipt = memory.erase(scope)
@@ -276,6 +277,7 @@ def run_erase(arguments: argparse.Namespace) -> int:
                 "pending": list(receipt.pending),
                 "remaining": receipt.remaining,
                 "verified": receipt.verified,
+                "complete": receipt.complete,
             }
         )
     else:
@@ -283,7 +285,7 @@ def run_erase(arguments: argparse.Namespace) -> int:
         print(f"{scope.path} erased at {receipt.at:%Y-%m-%d %H:%M:%S} UTC: {removed}")
         print("a scan found nothing left" if not receipt.remaining else f"STILL THERE: {receipt.remaining} rows")
         if receipt.pending:
-            print(f"pending: {', '.join(receipt.pending)}; run it again when nobody else uses the store")
+            print(f"pending: {', '.join(receipt.pending)}; until then bytes may lie in the store's own files")
     return 0 if receipt.found and receipt.verified else 1
 
 

@@ -297,9 +297,12 @@ class Memory:
         """
         return self._do(self.flows.import_(scope, data, source=source))
 
-    def erase(self, scope: MemoryScope) -> Erased:
-        """Erase the scope and all below it from every table and index, verify it by a scan, and give the receipt."""
-        return self._do(self.flows.erase(scope))
+    def erase(self, scope: MemoryScope, *, dry_run: bool = False) -> Erased:
+        """Erase the scope and all below it from every table and index, verify it by a scan, and give the receipt.
+
+        ``dry_run`` counts what would go, and changes nothing.
+        """
+        return self._do(self.flows.erase(scope, dry_run=dry_run))
 
     def stats(self, scope: MemoryScope) -> dict[str, Any]:
         """Count what the scope owns and sees."""

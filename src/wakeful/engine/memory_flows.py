@@ -185,11 +185,12 @@ class MemoryFlows:
         """Import; see ``Memory.import_``."""
         return (yield from transfer.import_(scope, data, self.writing, source=source))
 
-    def erase(self, scope: MemoryScope) -> Flow[Erased]:
+    def erase(self, scope: MemoryScope, *, dry_run: bool = False) -> Flow[Erased]:
         """Erase; see ``Memory.erase``."""
-        with self._lock:
-            self._used = {key: at for key, at in self._used.items() if not scope.contains(key[0])}
-        return (yield from transfer.erase(scope))
+        if not dry_run:
+            with self._lock:
+                self._used = {key: at for key, at in self._used.items() if not scope.contains(key[0])}
+        return (yield from transfer.erase(scope, dry_run=dry_run))
 
     def stats(self, scope: MemoryScope) -> Flow[dict[str, Any]]:
         """Count; see ``Memory.stats``."""

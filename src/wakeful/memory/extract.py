@@ -229,6 +229,11 @@ def clean(text: str) -> str:
     return _LONE.sub("\ufffd", text.replace("\x00", "")) if "\x00" in text or not text.isascii() else text
 
 
+def unkeepable(text: str) -> int:
+    """Count the characters that ``clean`` takes out."""
+    return text.count("\x00") + (0 if text.isascii() else len(_LONE.findall(text)))
+
+
 _LONE = re.compile("[\ud800-\udfff]")
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)(?:```|$)", re.DOTALL | re.IGNORECASE)
 _TRAILING = re.compile(r",(\s*[}\]])")

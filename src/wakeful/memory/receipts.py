@@ -37,6 +37,7 @@ class Remembered:
     parked: tuple[str, ...] = ()
     """Why an extraction was put off; the turns themselves are kept."""
     notes: tuple[str, ...] = ()
+    """What else the caller should know: characters that no store can keep and that were therefore taken out."""
 
     @property
     def nodes(self) -> tuple[MemoryNode, ...]:
@@ -71,11 +72,11 @@ class Erased:
     scope: MemoryScope
     at: datetime
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Rows removed, by kind."""
+    """Rows removed, by kind; of a dry run, those that would be."""
     pending: tuple[str, ...] = ()
     """Clean-up that the store could not do yet: until then bytes may still lie in its files."""
     remaining: int = 0
-    """Rows that the scan after the erasure still found; 0 when it is proven."""
+    """Rows that the scan after the erasure still found; 0 when it is proven. Of a dry run, all that are there."""
 
     @property
     def found(self) -> bool:
@@ -84,8 +85,16 @@ class Erased:
 
     @property
     def verified(self) -> bool:
-        """Whether the scan after it found nothing and no clean-up is pending."""
-        return self.remaining == 0 and not self.pending
+        """Whether the scan after it found nothing: no path of the store gives any of it back."""
+        return self.remaining == 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is verified and no clean-up is pending: the store's own files hold nothing of it either.
+
+        PostgreSQL always leaves clean-up pending: dead rows until the next vacuum, its log until that is recycled.
+        """
+        return self.verified and not self.pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,9 @@ class _Batch:
     held: dict[str, MemoryNode] = field(default_factory=dict)
     """Rows given whole that exist, by id."""
     removed: int = 0
+    """Secrets taken out."""
+    unkeepable: int = 0
+    """Characters taken out that no store can keep."""
 
 
 def _read(
@@ -115,7 +118,10 @@ def _read(
             given = as_given(items, trust=options.trust)
         else:
             given = from_messages(items, dialect=options.dialect, session=options.session)
-        given = [each for each in given if each.turn.text and each.turn.text.strip()]
+        given = [each for each in given if each.turn.text and extract.clean(each.turn.text).strip()]
+        batch.unkeepable += sum(
+            extract.unkeepable(each.turn.text) + extract.unkeepable(each.turn.speaker or "") for each in given
+        )
         batch.episodes, batch.removed = episodes(
             scope, given, at, scrub=settings.scrub, session=options.session, recorded_at=moment
         )
@@ -148,6 +154,7 @@ def _read_text(
     content = extract.clean(text).strip()
     if not content:
         raise ConfigError("an empty text can't be remembered")
+    batch.unkeepable += extract.unkeepable(text)
     layer = MemoryLayer(options.layer) if options.layer is not None else MemoryLayer.SEMANTIC
     label = options.label
     if layer is MemoryLayer.EPISODIC and not label:
@@ -368,4 +375,11 @@ def _receipt(scope: MemoryScope, batch: _Batch, final: dict[str, MemoryNode], pa
         scrubbed=batch.removed,
         quarantined=tuple(held_back),
         parked=parked,
+        notes=_notes(batch),
     )
+
+
+def _notes(batch: _Batch) -> tuple[str, ...]:
+    if not batch.unkeepable:
+        return ()
+    return (f"{batch.unkeepable} characters that no store can keep were removed (NUL) or shown as U+FFFD (surrogates)",)

@@ -32,6 +32,7 @@ from wakeful.ops import (
     PutNodes,
     QuerySubtree,
     SetEmbedding,
+    Stats,
     UpdateNodes,
 )
 from wakeful.records import MemoryEdge, MemoryNode, MemoryScope
@@ -191,9 +192,11 @@ def _import_edges(scope: MemoryScope, edges: Sequence[MemoryEdge], total: Import
     return replace(total, edges=written, refused=tuple(refused))
 
 
-def erase(scope: MemoryScope) -> Flow[Erased]:
+def erase(scope: MemoryScope, *, dry_run: bool = False) -> Flow[Erased]:
     """Erase the scope and all below it, for good, and look afterwards whether anything is left."""
     moment = yield from now()
+    if dry_run:
+        return (yield from _count(scope, moment))
     (counts,) = yield from run(Erase(scope, moment))
     rows, scopes = yield from run(QuerySubtree(scope=scope, limit=1, edges=True), ListScopes(scope, limit=1))
     nodes, edges = rows
@@ -204,6 +207,25 @@ def erase(scope: MemoryScope) -> Flow[Erased]:
         pending=tuple(counts.get("pending", ())),
         remaining=len(nodes) + len(edges) + len(scopes),
     )
+
+
+def _count(scope: MemoryScope, at: datetime) -> Flow[Erased]:
+    """Count what an erasure would take."""
+    counts = dict.fromkeys(("nodes", "edges", "history", "scopes"), 0)
+    after: str | None = None
+    while True:
+        (scopes,) = yield from run(ListScopes(scope, limit=_PAGE, after=after))
+        for held in (yield from run(*map(Stats, scopes))) if scopes else ():
+            for name in ("nodes", "edges", "history"):
+                counts[name] += held[name]
+        counts["scopes"] += len(scopes)
+        if len(scopes) < _PAGE:
+            return Erased(scope=scope, at=at, counts=counts, remaining=counts["nodes"] + counts["edges"])
+        after = scopes[-1].path
+
+
+_PAGE = 500
+"""Scopes counted in one transaction."""
 
 
 def reembed(

@@ -69,6 +69,7 @@ class InMemoryStore(Tables):
         handler = _HANDLERS.get(type(each))
         if handler is None:
             raise MemoryContractError(f"{type(each).__name__} is not a memory operation")
+        rules.check_names(each)
         return handler(self, each)
 
     def _put_nodes(self, each: op.PutNodes) -> int:

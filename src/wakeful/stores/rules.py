@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from wakeful.errors import EmbeddingMismatch, MemoryContractError, StaleWriter
 from wakeful.ids import content_id
-from wakeful.ops import Order, QueryNodes, Touch
-from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope
+from wakeful.ops import MemoryOp, Order, QueryNodes, Touch
+from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, check_text
 from wakeful.stores.protocol import EmbeddingSpace
 
 FIXED_FIELDS = frozenset(("id", "scope", "recorded_at"))
@@ -226,9 +227,33 @@ def check_properties(values: Mapping[str, Any]) -> str:
         text.encode("utf-8")
     except (TypeError, ValueError) as error:
         raise MemoryContractError(f"properties hold JSON values only: {error}") from None
-    if "\\u0000" in text:
+    if "\\u0000" in text and _ESCAPED_NUL.search(text):
         raise MemoryContractError("properties hold a NUL character, which no store can keep; remove it")
     return text
+
+
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""An escape of NUL in JSON text, and not a backslash that is followed by ``u0000``."""
+
+
+def check_names(each: MemoryOp) -> None:
+    """Refuse an operation that names what no store can keep, alike whether it reads or writes.
+
+    Raises ``MemoryContractError`` for a NUL character or a lone surrogate in an id, a key or a name. A query's terms may
+    hold anything: they are looked up, and found or not.
+    """
+    for name in _NAMES[type(each)]:
+        value = getattr(each, name)
+        for text in (value,) if isinstance(value, str) else value or ():
+            if isinstance(text, str):
+                check_text(text, f"{type(each).__name__}.{name}")
+
+
+_NAMES = {
+    kind: tuple(item.name for item in fields(kind) if item.name != "terms" and "str" in str(item.type))
+    for kind in get_args(MemoryOp)
+}
+"""The fields of each operation that hold text."""
 
 
 def has_properties(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from postgres_places import as_role, empty
 
+from postgres_places import as_role, empty
 from wakeful import ops as op
 from wakeful.errors import SchemaError, StoreError
 from wakeful.records import MemoryScope

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_places import on_database
 
+from postgres_places import on_database
 from wakeful import ops as op
 from wakeful.errors import ConfigError, SchemaError, StoreBusy, StoreError
 from wakeful.records import MemoryScope, Source

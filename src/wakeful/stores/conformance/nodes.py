@@ -155,6 +155,36 @@ class NodePromises:
             store.execute((op.PutNodes(ANA, (node(ANA, "one", properties=properties),)),))
         assert store.execute((op.GetNodes(ANA, ("one",)),)) == ((),)
 
+    @pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"], ids=["nul", "surrogate"])
+    def test_a_name_that_no_store_can_keep_is_refused_by_reads_and_writes(self, store: Store, text: str) -> None:
+        seen, anna = EVERYTHING, ANA
+        for each in (
+            op.GetNodes(anna, (text,)),
+            op.GetEdges(anna, (text,)),
+            op.QueryNodes(scope=anna, visibility=seen, session=text),
+            op.QueryNodes(scope=anna, visibility=seen, properties={text: 1}),
+            op.Adjacent(scope=anna, ids=(text,), visibility=seen),
+            op.UpdateNodes(scope=anna, changes={text: {"importance": 2.0}}),
+            op.Touch(anna, (text,), START),
+            op.DeleteNodes(anna, (text,)),
+            op.DeleteEdges(anna, (text,)),
+            op.History(anna, text),
+            op.ClaimDue(scope=anna, at=START, event=text),
+            op.AckDue(scope=anna, id=text, occurrence="x"),
+            op.AcquireLease(scope=anna, owner=text, at=START, seconds=1),
+            op.GetState(anna, text),
+            op.PutState(anna, text, 1),
+            op.ListScopes(anna, after=text),
+        ):
+            with pytest.raises(MemoryContractError, match=r"NUL|surrogate"):
+                store.execute((each,))
+        assert store.execute((op.SearchText(scope=anna, terms=(text,), visibility=seen, limit=3),)) == ((),)
+
+    def test_a_backslash_before_u0000_is_no_nul(self, store: Store) -> None:
+        properties = {"code": r"\u0000", "more": r"\\u0000"}
+        store.execute((op.PutNodes(ANA, (node(ANA, "n", properties=properties),)),))
+        assert store.execute((op.GetNodes(ANA, ("n",)),))[0][0].properties == properties
+
     def test_times_keep_their_instant_whatever_their_zone(self, store: Store) -> None:
         offsets = (14, -11, 0, 5.5)
         moments = [datetime(2026, 2, 28, 23, 30, tzinfo=timezone(timedelta(hours=offset))) for offset in offsets]

@@ -21,6 +21,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError, StoreError
+from wakeful.stores import rules
 from wakeful.stores.postgres import reading, working, writing
 from wakeful.stores.postgres.codec import adapt
 from wakeful.stores.postgres.failures import wrap
@@ -233,6 +234,7 @@ def _check(ops: Sequence[op.MemoryOp]) -> None:
     for each in ops:
         if type(each) not in _HANDLERS:
             raise MemoryContractError(f"{type(each).__name__} is not a memory operation")
+        rules.check_names(each)
 
 
 def _drive(steps: Steps[Any], connection: Connection[Any]) -> Any:

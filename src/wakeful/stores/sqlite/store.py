@@ -10,6 +10,7 @@ from typing import Any
 
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError, StoreBusy
+from wakeful.stores import rules
 from wakeful.stores.protocol import EmbeddingSpace, settle_embedding
 from wakeful.stores.sidecar import Sidecar
 from wakeful.stores.sqlite import erasure, graph, nodes, queries, search, work
@@ -70,6 +71,7 @@ class SqliteStore:
         for each in ops:
             if type(each) not in _HANDLERS:
                 raise MemoryContractError(f"{type(each).__name__} is not a memory operation")
+            rules.check_names(each)
         writes = any(type(each) not in _READS for each in ops)
         with self._pool.lend() as connection, translated():
             results = self._transact(connection, ops, writes)
