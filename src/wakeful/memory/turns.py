@@ -6,9 +6,9 @@ A turn becomes an episode, verbatim. Its id follows from its content and place, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from wakeful import dialects
@@ -42,6 +42,8 @@ class Given:
     turn: Turn
     by: str = "user"
     trust: Trust = "normal"
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """Of what a tool returned: ``tool``, its name, and ``ok``, whether it worked."""
 
 
 def gives_orders(text: str) -> bool:
@@ -66,19 +68,20 @@ def episodes(
 ) -> tuple[list[MemoryNode], int]:
     """Make the episodes of turns, in order. Gives the rows and how many secrets were removed.
 
-    ``at`` is the time of a turn without one; ``session`` the conversation of a turn without one. Several turns without
-    either are one conversation.
+    ``at`` is the time of a turn without one, a microsecond later for each that follows, so that what sorts by time keeps
+    their order; ``session`` the conversation of a turn without one. Several turns without either are one conversation.
     """
     if session is None and len(given) > 1:
         session = content_id("session", *(each.turn.text[:200] for each in given[:8]), at.isoformat(), prefix="c-")
     nodes, removed = [], 0
-    for each in given:
+    for number, each in enumerate(given):
         turn = each.turn
         text = clean(turn.text)
         if scrub:
             text, found = scrub_text(text)
             removed += found
         moment = utc(turn.at, "Turn.at") or at
+        said_at = moment if turn.at is not None else moment + timedelta(microseconds=number)
         place = turn.session if turn.session is not None else session
         speaker = clean(turn.speaker) if turn.speaker else None
         quarantined = each.trust == "low" and gives_orders(text)
@@ -92,11 +95,11 @@ def episodes(
                 layer=MemoryLayer.EPISODIC,
                 label=dated_label(speaker, moment),
                 content=text,
-                properties={"quarantine": "gives orders"} if quarantined else {},
+                properties={**each.properties, **({"quarantine": "gives orders"} if quarantined else {})},
                 status="draft" if quarantined else "active",
                 source=Source(session=place, ref=turn.ref, speaker=speaker, by=each.by, trust=each.trust),
-                asserted_at=moment,
-                updated_at=moment,
+                asserted_at=said_at,
+                updated_at=said_at,
                 recorded_at=recorded_at,
             )
         )
@@ -128,6 +131,7 @@ def guarded(node: MemoryNode) -> MemoryNode:
     return node
 
 
+NO_TEXT = "[returned no text]"
 _SPEAKERS = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -135,6 +139,9 @@ def from_messages(
     messages: Sequence[Any], *, dialect: str | Dialect | None = None, session: str | None = None
 ) -> list[Given]:
     """Read a provider's own messages as turns. What tools returned is of low trust; system prompts are left out.
+
+    A call is part of its message's turn and its result a turn behind it, also one without text: a call that is kept has
+    its result beside it.
 
     Raises ``ConfigError`` for what is no message of a known format.
     """
@@ -145,19 +152,22 @@ def from_messages(
             f"remember takes text, Turns, MemoryNodes or a provider's messages, not a {type(messages[0]).__name__} ({error})"
         ) from error
     given: list[Given] = []
+    names: dict[str, str] = {}
     for index, message in enumerate(messages):
         view = reader.read(message)
         ref = view.id or f"m{index}"
         said = [block.text for block in view.blocks if isinstance(block, Text) and block.text.strip()]
         called = [f"[calls {block.name} {block.arguments}]" for block in view.blocks if isinstance(block, ToolUse)]
+        names |= {block.id: block.name for block in view.blocks if isinstance(block, ToolUse)}
         if view.role in ("user", "assistant") and (said or called):
             text = "\n".join((*said, *called))
             given.append(Given(Turn(text, speaker=_SPEAKERS[view.role], session=session, ref=ref), view.role))
         for block in view.blocks:
-            if isinstance(block, ToolResult) and block.text.strip():
-                name = block.name or "tool"
-                turn = Turn(block.text, speaker=name, session=session, ref=f"{ref}:{block.call_id}")
-                given.append(Given(turn, "tool", "low"))
+            if isinstance(block, ToolResult):
+                name = block.name or names.get(block.call_id, "tool")
+                text = block.text if block.text.strip() else NO_TEXT
+                turn = Turn(text, speaker=name, session=session, ref=f"{ref}:{block.call_id}")
+                given.append(Given(turn, "tool", "low", {"tool": name, "ok": not block.error}))
         if view.role == "tool" and not any(isinstance(block, ToolResult) for block in view.blocks) and said:
             given.append(Given(Turn("\n".join(said), speaker="tool", session=session, ref=ref), "tool", "low"))
     return given

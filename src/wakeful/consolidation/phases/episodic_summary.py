@@ -16,7 +16,7 @@ from wakeful.consolidation.wording import entities, folded, signature
 from wakeful.errors import ModelError
 from wakeful.ids import content_id
 from wakeful.needs import ChatRequest, Flow, Usage, ask, run
-from wakeful.ops import Change, Log, PutNodes, QueryNodes, UpdateNodes
+from wakeful.ops import Change, GetNodes, Log, PutNodes, QueryNodes, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode, Source
 
 LABEL = "digest"
@@ -69,7 +69,9 @@ def episodic_summary(cycle: Cycle) -> Flow[Outcome]:
     if not sessions:
         return Outcome(rows_read=len(old))
     members = yield from run(*(_session(cycle, session) for session in sessions))
-    batches, notes, calls, usage = [], [], 0, Usage()
+    notes: list[str] = []
+    drafted: list[tuple[list[MemoryNode], str, str]] = []
+    calls, usage = 0, Usage()
     read = len(old) + sum(len(nodes) for nodes in members)
     for session, nodes in zip(sessions, members, strict=True):
         turns = sorted(
@@ -85,12 +87,32 @@ def episodic_summary(cycle: Cycle) -> Flow[Outcome]:
         if not text or len(text) >= len(source):
             notes.append(f"{session}: nothing shorter could be written; left as it is")
             continue
-        batches.append(_retire(cycle, session, turns, text, by))
-        notes.append(f"{session}: {len(turns)} turns digested ({by})")
+        drafted.append((turns, text, by))
+    batches = []
+    for (turns, text, by), moved in zip(drafted, (yield from _moved(cycle, drafted)), strict=True):
+        session = turns[0].source.session or ""
+        if moved:
+            notes.append(f"{session}: changed while its digest was written; left for the next cycle")
+        else:
+            batches.append(_retire(cycle, session, turns, text, by))
+            notes.append(f"{session}: {len(turns)} turns digested ({by})")
     changed = sum(len(batch[1].changes) + 1 for batch in batches)
     return Outcome(
         batches=tuple(batches), changed=changed, rows_read=read, notes=tuple(notes), model_calls=calls, usage=usage
     )
+
+
+def _moved(cycle: Cycle, drafted: list[tuple[list[MemoryNode], str, str]]) -> Flow[list[bool]]:
+    """Tell whose turns are not as they were read: a model may have taken minutes, and others write meanwhile."""
+    if not drafted:
+        return []
+    asked = [tuple(turn.id for turn in turns) for turns, _, _ in drafted]
+    held = yield from run(*(GetNodes(cycle.scope, ids) for ids in asked))
+    return [
+        [(node.id, node.updated_at, node.status) for node in now]
+        != [(turn.id, turn.updated_at, turn.status) for turn in turns]
+        for now, (turns, _, _) in zip(held, drafted, strict=True)
+    ]
 
 
 def _session(cycle: Cycle, session: str) -> QueryNodes:

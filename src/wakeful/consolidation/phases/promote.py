@@ -2,7 +2,8 @@
 
 A statement counts when episodes of at least two sessions say it in the same words, ``promote_repeats`` times in all. A
 pattern is one tool used right before another in a session, both successful (episodes with ``properties["tool"]`` and
-``properties["ok"]``). Skills are drafts: they rule nothing until they are approved. Low-trust episodes promote nothing.
+``properties["ok"]``, as results of tools have). Skills are drafts: they rule nothing until they are approved, and are made
+of the tools' names alone, never of what was returned. Any other low-trust episode promotes nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from wakeful.records import MemoryLayer, MemoryNode, Source
 
 def promote(cycle: Cycle) -> Flow[Outcome]:
     """Promote what the window's episodes repeat."""
-    episodes = [node for node in cycle.layer(MemoryLayer.EPISODIC) if node.source.trust != "low"]
-    made = {node.id: node for node in (*_facts(cycle, episodes), *_skills(cycle, episodes))}
+    episodes = cycle.layer(MemoryLayer.EPISODIC)
+    trusted = [node for node in episodes if node.source.trust != "low"]
+    used = [node for node in episodes if node.source.trust != "low" or node.source.by == "tool"]
+    made = {node.id: node for node in (*_facts(cycle, trusted), *_skills(cycle, used))}
     if not made:
         return Outcome(rows_read=len(episodes))
     (known,) = yield from run(GetNodes(cycle.scope, tuple(made)))
