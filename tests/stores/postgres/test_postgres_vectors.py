@@ -23,6 +23,7 @@ from wakeful.stores.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.postgres
 
+WORDS = [f"wo{chr(97 + n)}rd" for n in range(20)]
 FEW = 50
 """Rows above which the index serves, in these tests."""
 
@@ -119,6 +120,37 @@ class TestNearness:
         assert ids(store.execute((near,))[0]) == ["n5"]
         store.close()
 
+    @pytest.mark.usefixtures("low_bound")
+    def test_an_index_that_its_vectors_outgrew_or_that_was_broken_off_is_built_again(
+        self, url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("wakeful.stores.postgres.nearness._ROWS_OF_A_LIST", 20)
+        store = filled(url, 100)
+        name = f"wakeful.vectors_near_{_model(url)}"
+
+        def lists() -> str:
+            with psycopg.connect(url) as connection:
+                (definition,) = connection.execute("SELECT pg_get_indexdef(to_regclass(%s))", (name,)).fetchone()
+            return re.search(r"lists='(\d+)'", definition)[1]
+
+        store.index_vectors()
+        assert lists() == "5"
+        more = tuple(node(ANA, f"m{n}", embedding=point, embedding_model=MODEL) for n, point in enumerate(points(500)))
+        store.execute((op.PutNodes(ANA, more[:100]),))
+        store.index_vectors()
+        assert lists() == "5"
+        store.execute((op.PutNodes(ANA, more),))
+        store.index_vectors()
+        assert lists() == "30"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass")
+        assert store.index_vectors() is True
+        with psycopg.connect(url) as connection:
+            valid = connection.execute(f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{name}'::regclass")
+            assert valid.fetchone() == (True,)
+        assert len(store.execute((search(limit=20),))[0]) == 20
+        store.close()
+
 
 class TestLeftovers:
     def test_no_table_holds_a_row_of_an_erased_scope_and_the_receipt_says_what_lingers(self, url: str) -> None:
@@ -151,6 +183,24 @@ class TestPackedWords:
         assert dict(zip(fast.docs, fast.scores, strict=True)) == pytest.approx(
             dict(zip(plain.docs, plain.scores, strict=True)), rel=1e-5
         )
+
+    def test_the_best_come_however_few_are_kept(self) -> None:
+        rng = random.Random(5)
+        texts = [
+            words.analysed(n, "", " ".join(rng.choices(WORDS, range(len(WORDS), 0, -1), k=9))) for n in range(3000)
+        ]
+        terms, runs, packed = words.entries(texts)
+        rows = [(7, term, run, raw) for term, run, raw in zip(terms, runs, packed, strict=True)]
+        sizes = [(7, 3000, sum(text.length for text in texts), 3000)]
+        for asked in (WORDS[:1], WORDS[:4], WORDS[-3:], [WORDS[0], WORDS[-1]]):
+            wanted = {words.term_key(word) for word in asked}
+            held = [row for row in rows if row[1] in wanted]
+            whole = words.score(sizes, held, 3000)
+            for keep in (1, 10, 100, 900):
+                best = words.score(sizes, held, keep)
+                assert best.found == whole.found
+                assert len(best.docs) >= min(keep, whole.found)
+                assert best.docs == whole.docs[: len(best.docs)]
 
     def test_what_leaves_is_what_came(self) -> None:
         texts = [words.analysed(n, "", "tea and more tea") for n in (0, 5, 1023)]

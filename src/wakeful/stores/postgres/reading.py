@@ -18,7 +18,8 @@ EXACT_ROWS = 20_000
 """Rows of the scopes read, up to which all vectors are compared: exact, and a few milliseconds."""
 _RARE = 20
 """Where fewer than one vector in so many is the reader's, the index would walk past too many others' to find them."""
-_FIRST_CANDIDATES = 100
+_SPARE = 4
+"""One candidate in so many is fetched beyond those wanted, for the rows that may not be shown."""
 _PICKING = ("session", "idle_since", "idle_before", "accessed_since", "expires_before", "superseded_before")
 """Filters of ``QueryNodes`` with an index of their own."""
 
@@ -117,7 +118,7 @@ def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
     who = reader(each.scope)
     sizes = yield from run("sizes", paths=who["paths"])
     rows = yield from run("words", paths=who["paths"], terms=terms)
-    many = max(_FIRST_CANDIDATES, 2 * each.limit)
+    many = _with_spare(each.limit)
     while True:
         scored = words.score(sizes, rows, many)
         end = scored.upto(many)
@@ -135,6 +136,10 @@ def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
         many *= 16
 
 
+def _with_spare(limit: int) -> int:
+    return limit + limit // _SPARE + 8
+
+
 def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
     """Give the rows nearest by cosine."""
     query = HalfVector(unit(each.vector, "the query's vector"))
@@ -143,7 +148,7 @@ def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
     if model is None or not held or each.limit <= 0:
         return ()
     values = {**who, **shown(each.visibility), "vector": query, "limit": each.limit}
-    many = min(max(_FIRST_CANDIDATES, 2 * each.limit), held)
+    many = min(_with_spare(each.limit), held)
     near = None
     if indexed and held > EXACT_ROWS and held * _RARE > everywhere:
         near = sql("nearest_indexed").replace("halfvec(0)", f"halfvec({len(query.raw) // 4:d})")

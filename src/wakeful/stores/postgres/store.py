@@ -27,7 +27,7 @@ from wakeful.stores.postgres.codec import adapt
 from wakeful.stores.postgres.failures import wrap
 from wakeful.stores.postgres.locks import needed
 from wakeful.stores.postgres.migrate import prepare
-from wakeful.stores.postgres.nearness import build
+from wakeful.stores.postgres.nearness import PROBES, build
 from wakeful.stores.postgres.steps import Result, Statement, Steps, run, sql
 from wakeful.stores.protocol import EmbeddingSpace, settle_embedding
 
@@ -196,8 +196,9 @@ class PostgresStore:
         """Build the approximate index over the vectors of the declared model, when a scope needs it.
 
         Gives whether it is there. Up to ``EXACT_ROWS`` rows of the scopes read all vectors are compared, so no index is
-        built until a scope holds more. Writers and readers go on meanwhile. Once it is there each written vector costs
-        some milliseconds more. Takes a minute for 200,000 vectors, and a role that owns the tables.
+        built until a scope holds more. Writers and readers go on meanwhile. Call it again when the rows have grown much: an
+        index that they have outgrown is built anew. Takes half a minute for 200,000 vectors, and a role that owns the
+        tables.
         """
         space = self.embedding
         if space is None or not space.dimensions:
@@ -225,7 +226,7 @@ class PostgresStore:
 
 _SETTINGS = (
     f"SET lock_timeout = '{_LOCK_SECONDS}s'; SET plan_cache_mode = force_generic_plan; "
-    "SET jit = off; SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 100"
+    f"SET jit = off; SET ivfflat.iterative_scan = relaxed_order; SET ivfflat.probes = {PROBES}"
 )
 """Statements are few and their plans do not depend on their values, so they are planned once a connection."""
 

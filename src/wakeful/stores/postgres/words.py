@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 from wakeful.stores import bm25
 from wakeful.terms import index_terms
@@ -176,9 +177,9 @@ def _score_arrays(
     np.divide(frequency, share, out=share)
     share *= np.repeat(np.array([weight for _, _, weight in rows], dtype=np.float32), counts)
     scores = np.bincount(places, weights=share, minlength=reach)
-    hit = np.flatnonzero(scores)
+    count = int(np.count_nonzero(scores > 0))
+    hit = np.flatnonzero(scores >= _least(scores, places, by_term, keep) if count > keep else scores > 0)
     values = scores[hit]
-    count = len(hit)
     if len(hit) > keep:
         bar = np.partition(values, len(values) - keep)[len(values) - keep]
         strong = values >= bar
@@ -186,6 +187,24 @@ def _score_arrays(
     order = np.lexsort((hit, -values))
     result: list[tuple[int, float]] = list(zip(hit[order].tolist(), values[order].tolist(), strict=True))
     return result, count
+
+
+def _least(scores: Any, places: Any, by_term: dict[int, list[tuple[int, int, bytes]]], keep: int) -> float:
+    """A score that the best ``keep`` documents surely reach: so many hold the rarest term that has as many documents.
+
+    It spares a look at all documents that hold a common term and nothing else.
+    """
+    start, fewest, chosen = 0, sys.maxsize, None
+    for held in by_term.values():
+        count = sum(len(raw) for _, _, raw in held) // 4
+        if keep <= count < fewest:
+            fewest, chosen = count, slice(start, start + count)
+        start += count
+    if chosen is None:
+        return sys.float_info.min
+    reached = scores[places[chosen]]
+    reached.partition(len(reached) - keep)
+    return float(reached[len(reached) - keep])
 
 
 def _score_plainly(
