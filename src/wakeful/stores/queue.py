@@ -75,14 +75,23 @@ class NapQueue:
             await self.enqueue(await self._due(cadence), cadence)
 
     async def __aenter__(self) -> NapQueue:
+        """Open the queue, making its tables when the role may. Raises ``StoreError`` when it may not use them."""
+        import procrastinate
         import psycopg
 
         try:
             await self._app.open_async()
             if not await self._has_schema():
                 await self._app.schema_manager.apply_schema_async()
+            await self.counts()
         except psycopg.Error as error:
             raise StoreError(f"the queue's database can't be used: {error}") from error
+        except procrastinate.exceptions.ConnectorException as error:
+            await self._app.close_async()
+            raise StoreError(
+                f"this role can't use the queue's tables ({str(error.__cause__ or error).splitlines()[0]}); open the queue "
+                "once as the owner of the database (wakeful worker --once), then grant() the role what it needs"
+            ) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:

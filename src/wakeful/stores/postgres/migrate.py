@@ -75,6 +75,8 @@ def _apply(connection: psycopg.Connection[Any], file: Path) -> None:
 def grant(url: str, role: str) -> None:
     """Let a plain role use the store at ``url``: rows as row-level security allows, no tables of its own, no schema change.
 
+    The workers' queue too, when its tables are there (package procrastinate makes them in the role's first schema).
+
     ``url`` names a role that owns the schema. Raises ``StoreError`` when it may not.
     """
     name = sql.Identifier(role)
@@ -88,5 +90,14 @@ def grant(url: str, role: str) -> None:
                 "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA wakeful TO {}",
             ):
                 connection.execute(sql.SQL(statement).format(name))
+            for table, rights in connection.execute(_QUEUE).fetchall():
+                connection.execute(sql.SQL("GRANT {} {} TO {}").format(sql.SQL(rights), sql.Identifier(table), name))
     except psycopg.Error as error:
         raise wrap(error) from error
+
+
+_QUEUE = """
+SELECT relname, CASE relkind WHEN 'S' THEN 'USAGE ON SEQUENCE' ELSE 'SELECT, INSERT, UPDATE, DELETE ON TABLE' END
+FROM pg_class WHERE relname ^@ 'procrastinate_' AND relkind IN ('r', 'S') AND pg_table_is_visible(oid)
+"""
+"""The tables and sequences of the workers' queue, where they are."""
