@@ -47,9 +47,7 @@ def content_id(*parts: str | bytes, prefix: str = "") -> str:
     Parts are length-delimited, so ``("ab", "c")`` and ``("a", "bc")`` differ. 100 bits of BLAKE2b: a collision among
     10^12 contents has a chance under 10^-6. Lone surrogates are hashed as they stand.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        digest.update(len(raw).to_bytes(8, "big"))
-        digest.update(raw)
-    return prefix + _base32(int.from_bytes(digest.digest(), "big") >> 28, 20)
+    raw = [part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts]
+    framed = b"".join([piece for part in raw for piece in (len(part).to_bytes(8, "big"), part)])
+    digest = hashlib.blake2b(framed, digest_size=16).digest()
+    return prefix + _base32(int.from_bytes(digest, "big") >> 28, 20)

@@ -217,6 +217,7 @@ _TIMES = (
     "superseded_at",
     "expires_at",
 )
+_EDGE_TIMES = tuple(name for name in _TIMES if name != "accessed_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,9 +391,7 @@ class MemoryEdge:
         )
 
     def __post_init__(self) -> None:
-        for name in _TIMES:
-            if name == "accessed_at":
-                continue
+        for name in _EDGE_TIMES:
             moment = getattr(self, name)
             if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
                 object.__setattr__(self, name, utc(moment, f"MemoryEdge.{name}"))

@@ -107,12 +107,17 @@ def check_node(node: MemoryNode, scope: MemoryScope) -> MemoryNode:
     return node
 
 
-def prepare_edge(edge: MemoryEdge, scope: MemoryScope, now: datetime) -> MemoryEdge:
-    """Check an edge that is to be written, and stamp it. Raises ``MemoryContractError``."""
-    if edge.scope.levels != scope.levels:
+def check_owner(edge: MemoryEdge, scope: MemoryScope) -> None:
+    """Refuse an edge that another scope owns. Raises ``MemoryContractError``."""
+    if edge.scope is not scope and edge.scope.levels != scope.levels:
         raise MemoryContractError(
             f"edge {edge.id!r} is owned by {edge.scope.path}, not by {scope.path}; a scope writes only its own rows"
         )
+
+
+def prepare_edge(edge: MemoryEdge, scope: MemoryScope, now: datetime) -> MemoryEdge:
+    """Check an edge that is to be written, and stamp it. Raises ``MemoryContractError``."""
+    check_owner(edge, scope)
     return edge if edge.recorded_at is not None else replace(edge, recorded_at=now)
 
 

@@ -49,15 +49,17 @@ def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
     for edge in known:
         degree.update((edge.source_id, edge.target_id))
         linked.add((edge.source_id, edge.target_id))
+    fresh = {node.id for node in nodes if _fresh(cycle, node)}
     edges: list[MemoryEdge] = []
     for left, right, distance in pairs(nodes, seconds=settings.burst_seconds, neighbours=settings.neighbours):
         if (left.id, right.id) in linked or (right.id, left.id) in linked:
             continue
-        if not _fresh(cycle, left) and not _fresh(cycle, right):
+        if left.id not in fresh and right.id not in fresh:
             continue
         if max(degree[left.id], degree[right.id]) >= settings.degree_limit:
             continue
-        degree.update((left.id, right.id))
+        degree[left.id] += 1
+        degree[right.id] += 1
         edges.append(
             MemoryEdge.new(
                 scope=cycle.scope,

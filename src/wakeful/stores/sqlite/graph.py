@@ -8,45 +8,40 @@ from collections.abc import Sequence
 
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError, NotFound
-from wakeful.records import MemoryEdge, MemoryScope
+from wakeful.records import MemoryEdge
 from wakeful.stores import rules
 from wakeful.stores.sqlite.rows import edge_columns, micros, read_edge
 from wakeful.stores.sqlite.transaction import Transaction, ids_text, paths
 
 
 def put_edges(tx: Transaction, each: op.PutEdges) -> int:
-    """Insert or merge edges."""
+    """Insert or merge edges, in as many statements for a thousand as for one."""
     if not each.edges:
         return 0
     erased_at = tx.erased_at(each.scope)
-    rows: dict[str, int] = {}
+    for edge in each.edges:
+        rules.check_tombstone(erased_at, edge.recorded_at, each.scope)
+        rules.check_owner(edge, each.scope)
+    ends = {end for edge in each.edges for end in (edge.source_id, edge.target_id)}
+    rows: dict[str, int] = dict(tx.run("visible_rows", {"ids": ids_text(ends), "paths": paths(each.scope)}).fetchall())
+    given: dict[tuple[int, str, int], MemoryEdge] = {}
+    for edge in each.edges:
+        for end in (edge.source_id, edge.target_id):
+            if end not in rows:
+                raise NotFound(f"no node {end!r} is visible in {each.scope.path}; an edge needs both its ends")
+        key = rows[edge.source_id], edge.relation, rows[edge.target_id]
+        given[key] = rules.merge_edge(given[key], edge) if key in given else edge
     scope = tx.own_scope_id(each.scope)
-    for given in each.edges:
-        rules.check_tombstone(erased_at, given.recorded_at, each.scope)
-        edge = rules.prepare_edge(given, each.scope, tx.now)
-        ends = {
-            "source": _visible_row(tx, each.scope, edge.source_id, rows),
-            "target": _visible_row(tx, each.scope, edge.target_id, rows),
-            "scope": scope,
-        }
-        held = tx.one("same_edge", {**ends, "relation": edge.relation})
-        if held is not None:
-            edge = rules.merge_edge(read_edge(held), edge)
-        try:
-            tx.run("put_edge", {**edge_columns(edge), **ends})
-        except sqlite3.IntegrityError:
-            message = f"the edge id {edge.id!r} can't be used here; let MemoryEdge.new make it"
-            raise MemoryContractError(message) from None
+    for held in map(read_edge, tx.run("same_edges", {"keys": json.dumps(list(given)), "scope": scope}).fetchall()):
+        key = rows[held.source_id], held.relation, rows[held.target_id]
+        given[key] = rules.merge_edge(held, given[key])
+    now = micros(tx.now)
+    try:
+        tx.run_many("put_edge", ((*key, scope, *edge_columns(edge, now)) for key, edge in given.items()))
+    except sqlite3.IntegrityError:
+        message = f"the id of an edge of {each.scope.path} can't be used here; let MemoryEdge.new make it"
+        raise MemoryContractError(message) from None
     return len(each.edges)
-
-
-def _visible_row(tx: Transaction, scope: MemoryScope, node_id: str, rows: dict[str, int]) -> int:
-    if node_id not in rows:
-        found = tx.one("visible_row", {"id": node_id, "paths": paths(scope)})
-        if found is None:
-            raise NotFound(f"no node {node_id!r} is visible in {scope.path}; an edge needs both its ends")
-        rows[node_id] = found[0]
-    return rows[node_id]
 
 
 def get_edges(tx: Transaction, each: op.GetEdges) -> tuple[MemoryEdge, ...]:
@@ -54,7 +49,7 @@ def get_edges(tx: Transaction, each: op.GetEdges) -> tuple[MemoryEdge, ...]:
     seen = paths(each.scope)
     found: dict[str, MemoryEdge] = {}
     parameters = {"paths": seen, "relation": each.relation, "at": micros(each.at), "limit": each.limit_per_node}
-    for (row,) in tx.run("rows_of", {"ids": ids_text(each.node_ids), "paths": seen}).fetchall():
+    for (row,) in tx.run("linked_rows", {"ids": ids_text(each.node_ids), "paths": seen}).fetchall():
         touching: dict[str, MemoryEdge] = {}
         if each.direction != "in":
             touching |= _edges(tx, "edges_out", {**parameters, "row": row})

@@ -170,23 +170,23 @@ def read_node(columns: Sequence[Any], scopes: dict[str, MemoryScope], *, vector:
     # fmt: on
 
 
-def edge_columns(edge: MemoryEdge) -> dict[str, Any]:
-    """Columns of an edge, by name, without its ends and owner."""
-    return {
-        "id": edge.id,
-        "relation": edge.relation,
-        "weight": edge.weight,
-        "provenance": edge.provenance,
-        "evidence": json.dumps(edge.evidence),
-        "properties": rules.check_properties(edge.properties),
-        "asserted": micros(edge.asserted_at),
-        "updated": micros(edge.updated_at),
-        "recorded": micros(edge.recorded_at),
-        "valid_from": micros(edge.valid_from),
-        "valid_until": micros(edge.valid_until),
-        "superseded": micros(edge.superseded_at),
-        "expires": micros(edge.expires_at),
-    }
+def edge_columns(edge: MemoryEdge, now: int | None) -> tuple[Any, ...]:
+    """Columns of an edge after its ends and owner, in the order of ``put_edge``; ``now`` stamps one not recorded yet."""
+    asserted = micros(edge.asserted_at)
+    return (
+        edge.id,
+        edge.weight,
+        edge.provenance,
+        json.dumps(edge.evidence) if edge.evidence else "[]",
+        rules.check_properties(edge.properties),
+        asserted,
+        asserted if edge.updated_at is edge.asserted_at else micros(edge.updated_at),
+        now if edge.recorded_at is None else micros(edge.recorded_at),
+        micros(edge.valid_from),
+        micros(edge.valid_until),
+        micros(edge.superseded_at),
+        micros(edge.expires_at),
+    )
 
 
 def read_edge(columns: Sequence[Any]) -> MemoryEdge:

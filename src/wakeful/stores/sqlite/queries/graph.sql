@@ -1,23 +1,23 @@
--- name: visible_row
-SELECT n.row FROM node AS n JOIN scope AS s ON s.id = n.scope
-WHERE n.id = :id AND s.path IN (SELECT value FROM json_each(:paths))
+-- name: visible_rows
+SELECT n.id, n.row FROM json_each(:ids) AS j
+CROSS JOIN node AS n ON n.id = j.value
+JOIN scope AS s ON s.id = n.scope
+WHERE s.path IN (SELECT value FROM json_each(:paths))
 
--- name: same_edge
+-- name: same_edges
 SELECT {edge_columns}
-FROM edge AS e
+FROM json_each(:keys) AS j
+CROSS JOIN edge AS e ON e.source = j.value ->> 0 AND e.relation = j.value ->> 1 AND e.target = j.value ->> 2
+    AND e.scope = :scope
 JOIN scope AS s ON s.id = e.scope
 JOIN node AS a ON a.row = e.source
 JOIN node AS b ON b.row = e.target
-WHERE e.source = :source AND e.relation = :relation AND e.target = :target AND e.scope = :scope
 
 -- name: put_edge
 INSERT INTO edge (
     source, relation, target, scope, id, weight, provenance, evidence, properties,
     asserted, updated, recorded, valid_from, valid_until, superseded, expires
-) VALUES (
-    :source, :relation, :target, :scope, :id, :weight, :provenance, :evidence, :properties,
-    :asserted, :updated, :recorded, :valid_from, :valid_until, :superseded, :expires
-)
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source, relation, target, scope) DO UPDATE SET
     weight = excluded.weight, provenance = excluded.provenance, evidence = excluded.evidence,
     properties = excluded.properties, asserted = excluded.asserted, updated = excluded.updated,
@@ -50,11 +50,15 @@ WHERE e.target = :row
 ORDER BY e.weight DESC, e.id
 LIMIT :limit
 
--- name: rows_of
+-- name: linked_rows
 SELECT n.row FROM json_each(:ids) AS j
-JOIN node AS n ON n.id = j.value
+CROSS JOIN node AS n ON n.id = j.value
 JOIN scope AS s ON s.id = n.scope
 WHERE s.path IN (SELECT value FROM json_each(:paths))
+    AND (
+        EXISTS (SELECT 1 FROM edge AS e WHERE e.source = n.row)
+        OR EXISTS (SELECT 1 FROM edge AS e INDEXED BY edge_by_target WHERE e.target = n.row)
+    )
 
 -- name: subtree_edges
 SELECT {edge_columns}
