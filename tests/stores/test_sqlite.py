@@ -227,6 +227,8 @@ def test_a_recent_window_and_neighbours_are_ranges_in_an_index(tmp_path: Path) -
         "newest_nodes": "node_by_updated (scope=? AND layer=? AND updated>? AND updated<?)",
         "sorted_nodes": "node_by_updated (scope=? AND layer=? AND updated>? AND updated<?)",
         "recent_subtree_nodes": "node_by_updated (scope=? AND layer=? AND updated>?)",
+        "labelled_nodes": "node_by_label (scope=? AND label=?)",
+        "claimed_nodes": "node_by_claim (scope=? AND <expr>=? AND <expr>=?)",
         "accessed_nodes": "node_by_accessed (scope=? AND accessed>?)",
         "expiring_nodes": "node_by_expires (scope=? AND expires<?)",
         "superseded_nodes": "node_by_superseded (scope=? AND superseded<?)",

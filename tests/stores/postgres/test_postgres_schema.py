@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from postgres_places import on_database
 from wakeful import ops as op
 from wakeful.errors import ConfigError, SchemaError, StoreBusy, StoreError
-from wakeful.records import MemoryScope, Source
+from wakeful.records import MemoryLayer, MemoryScope, Source
 from wakeful.stores import open_store as open_any
 from wakeful.stores.conformance.fixtures import ACME, ANA, EVERYTHING, MODEL, START, hour, node, vector
 from wakeful.stores.postgres import migrate, open_postgres
@@ -101,6 +102,8 @@ def plans(database: str) -> str:
             *(ANA, f"n{n}", f"text {n % 50}"),
             at=START + timedelta(minutes=n),
             label=f"l{n}",
+            layer=MemoryLayer.PROCEDURAL if n % 300 == 7 else MemoryLayer.SEMANTIC,
+            properties={"subject": f"u{n}", "attribute": "city"} if n % 3 else {},
             source=Source(session=f"s{n % 7}"),
             accessed_at=hour(n) if n % 9 == 0 else None,
             expires_at=hour(n) if n % 9 == 1 else None,
@@ -132,10 +135,12 @@ class TestPlans:
             ("superseded_before", hour(30), r"superseded_at < "),
             ("session", "s3", r"session = "),
             ("label", "l7", r"label_key = "),
+            ("claim", {"subject": "u7", "attribute": "city"}, r"claim_key = "),
         ],
     )
     def test_a_filter_is_a_condition_of_an_index(self, plans: str, names: str, value: Any, condition: str) -> None:
-        values = {**reader(ANA), **shown(EVERYTHING), "limit": 50, names: value}
+        named = value if isinstance(value, dict) else {names: value}
+        values = {**reader(ANA), **shown(EVERYTHING), "limit": 50, **named}
         for table_owner in (True, False):
             order = "query_nodes.updated_down" if names == "updated_since" else "query_nodes.picked_down"
             blocks = ("query_nodes", f"query_nodes.{names}", order, "query_nodes.owners", order)
@@ -143,6 +148,16 @@ class TestPlans:
             found = re.search(rf"Index Cond: .*{condition}", plan)
             assert found, plan
             assert "owner = " in found[0], plan
+
+    @pytest.mark.parametrize("superuser", [True, False])
+    def test_the_rows_of_a_small_layer_are_read_without_the_others(self, plans: str, superuser: bool) -> None:
+        skills = replace(EVERYTHING, layers=(MemoryLayer.PROCEDURAL,))
+        values = {**reader(ANA), **shown(skills), "limit": 50}
+        order = "query_nodes.importance_down"
+        plan = self._plan(
+            plans, ("query_nodes", "query_nodes.standing", order, "query_nodes.owners", order), values, superuser
+        )
+        assert "nodes_standing" in plan, plan
 
     @pytest.mark.parametrize("superuser", [True, False])
     def test_the_newest_rows_come_in_order_from_the_index(self, plans: str, superuser: bool) -> None:

@@ -1,7 +1,7 @@
 """Edited or corrected facts reach the standing preferences: one pinned profile node a scope, rewritten when they change.
 
-Facts are the scope's current semantic nodes labelled ``preference`` or ``profile_fact``, or with
-``properties["profile"]``. They are read only when the window holds one of them, or a node that replaced one.
+Facts are the scope's current semantic nodes labelled ``preference`` or ``profile_fact``: two look-ups in the store's
+index, made once the scope has a profile or the window holds a fact.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ def profile_id(scope: MemoryScope) -> str:
 
 
 def _is_fact(node: MemoryNode) -> bool:
-    return (
-        node.layer is MemoryLayer.SEMANTIC
-        and node.source.trust != "low"
-        and (node.label in LABELS or node.properties.get("profile") is True)
-    )
+    return node.layer is MemoryLayer.SEMANTIC and node.source.trust != "low" and node.label in LABELS
 
 
 def profile(cycle: Cycle) -> Flow[Outcome]:
@@ -42,13 +38,6 @@ def profile(cycle: Cycle) -> Flow[Outcome]:
                 scope=cycle.scope, visibility=cycle.visible(layers=semantic), label=label, owned_only=True, limit=500
             )
             for label in LABELS
-        ),
-        QueryNodes(
-            scope=cycle.scope,
-            visibility=cycle.visible(layers=semantic),
-            properties={"profile": True},
-            owned_only=True,
-            limit=500,
         ),
     )
     facts = {node.id: node for nodes in found for node in cycle.own(nodes) if _is_fact(node) and node.id != key}

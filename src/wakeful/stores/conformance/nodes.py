@@ -15,7 +15,9 @@ from wakeful import ops as op
 from wakeful.errors import EmbeddingMismatch, MemoryContractError, WakefulError
 from wakeful.records import MemoryLayer, MemoryNode, Source
 from wakeful.stores.conformance.fixtures import (
+    ACME,
     ANA,
+    BOB,
     EVERYTHING,
     LATER,
     MODEL,
@@ -134,7 +136,12 @@ class NodePromises:
     @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
     def test_hostile_text_is_data_in_every_place(self, store: Store, text: str) -> None:
         written = replace(
-            whole(label=text, properties={text: text}, source=Source(session=text, ref=text), superseded_at=None),
+            whole(
+                label=text,
+                properties={text: text, "subject": text, "attribute": text},
+                source=Source(session=text, ref=text),
+                superseded_at=None,
+            ),
             status="active",
         )
         store.execute((op.PutNodes(ANA, (node(ANA, "other"), written)), op.PutState(ANA, text, text)))
@@ -142,12 +149,56 @@ class NodePromises:
             op.QueryNodes(scope=ANA, visibility=EVERYTHING, label=text),
             op.QueryNodes(scope=ANA, visibility=EVERYTHING, session=text),
             op.QueryNodes(scope=ANA, visibility=EVERYTHING, properties={text: text}),
+            op.QueryNodes(scope=ANA, visibility=EVERYTHING, properties={"subject": text, "attribute": text}),
         )
         for found in store.execute(queries):
             assert ids(found) == ["whole"]
         assert store.execute((op.GetState(ANA, text), op.GetNodes(ANA, (text,)))) == (text, ())
         for terms in ((text,), (text, text)):
             store.execute((op.SearchText(scope=ANA, terms=terms, visibility=EVERYTHING),))
+
+    def test_a_claim_is_found_by_subject_and_attribute_and_nothing_that_looks_like_it_is(self, store: Store) -> None:
+        said: dict[str, dict[str, Any]] = {
+            "asked": {"subject": "ana b", "attribute": "city", "value": 1},
+            "other words": {"subject": "b", "attribute": "city ana"},
+            "joined": {"subject": "ana", "attribute": "b city"},
+            "number": {"subject": 7, "attribute": "7"},
+            "text": {"subject": "7", "attribute": "7"},
+            "half": {"attribute": "city"},
+            "empty": {"subject": "", "attribute": ""},
+        }
+        rows = tuple(node(ANA, name, properties=properties) for name, properties in said.items())
+        other = node(BOB, "another's", properties=said["asked"])
+        above = node(ACME, "above", properties=said["asked"], layer=MemoryLayer.EPISODIC)
+        for each in (rows, (other,), (above,)):
+            store.execute((op.PutNodes(each[0].scope, each),))
+
+        def found(properties: dict[str, Any], **filters: Any) -> list[str]:
+            query = op.QueryNodes(scope=ANA, visibility=EVERYTHING, properties=properties, order="id", **filters)
+            return sorted(ids(store.execute((query,))[0]))
+
+        asked = {"subject": "ana b", "attribute": "city"}
+        assert found(asked) == ["above", "asked"]
+        assert found(asked, owned_only=True) == ["asked"]
+        assert found({**asked, "value": 2}) == []
+        assert found({**asked, "value": 1}, owned_only=True) == ["asked"]
+        assert found({"subject": 7, "attribute": "7"}) == ["number"]
+        assert found({"subject": "7", "attribute": "7"}) == ["text"]
+        assert found({"subject": "", "attribute": ""}) == ["empty"]
+        semantic = replace(EVERYTHING, layers=(MemoryLayer.SEMANTIC,))
+        query = op.QueryNodes(scope=ANA, visibility=semantic, properties=asked)
+        assert ids(store.execute((query,))[0]) == ["asked"]
+
+    @pytest.mark.parametrize("layers", [(layer,) for layer in MemoryLayer] + [tuple(MemoryLayer)[:2], ()])
+    def test_a_query_of_layers_gives_the_rows_of_these_alone(
+        self, store: Store, layers: tuple[MemoryLayer, ...]
+    ) -> None:
+        rows = tuple(node(ANA, f"{layer}-{n}", layer=layer, label="same") for layer in MemoryLayer for n in range(3))
+        store.execute((op.PutNodes(ANA, rows),))
+        wanted = sorted(row.id for row in rows if row.layer in layers)
+        for filters in ({}, {"order": "importance"}, {"label": "same"}, {"updated_since": START}):
+            query = op.QueryNodes(scope=ANA, visibility=replace(EVERYTHING, layers=layers), **filters)
+            assert sorted(ids(store.execute((query,))[0])) == wanted, filters
 
     @pytest.mark.parametrize("properties", [{"a": "\x00"}, {"a": "\ud800"}, {"a": object()}, {"a": float("nan")}])
     def test_properties_that_no_store_can_keep_are_refused(self, store: Store, properties: dict[str, Any]) -> None:

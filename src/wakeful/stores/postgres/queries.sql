@@ -83,6 +83,14 @@ AND n.label_key = hashtextextended(%(label)s, 0) AND n.label = %(label)s
 -- name: query_nodes.no_label
 AND n.label = ''
 
+-- The key is of the claim's two texts, as column claim_key has it.
+-- name: query_nodes.claim
+AND n.claim_key = hashtextextended(%(attribute)s || ' ' || %(subject)s, 0)
+
+-- Said in so many words, so that the index of these layers may be taken.
+-- name: query_nodes.standing
+AND n.layer IN ('working', 'procedural', 'prospective')
+
 -- name: query_nodes.session
 AND n.session = %(session)s
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wakeful import ops as op
 from wakeful.errors import NotFound
-from wakeful.records import MemoryEdge, MemoryNode, MemoryScope
+from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope
 from wakeful.stores import rules
 from wakeful.stores.postgres import words
 from wakeful.stores.postgres.codec import COLUMNS, HalfVector, change_of, edge_of, node_of, scope_of, whole_node_of
@@ -22,6 +22,8 @@ _SPARE = 4
 """One candidate in so many is fetched beyond those wanted, for the rows that may not be shown."""
 _PICKING = ("session", "idle_since", "idle_before", "accessed_since", "expires_before", "superseded_before")
 """Filters of ``QueryNodes`` with an index of their own."""
+_STANDING = frozenset((MemoryLayer.WORKING, MemoryLayer.PROCEDURAL, MemoryLayer.PROSPECTIVE))
+"""Layers that hold few rows beside the others, with an index of their own."""
 
 
 def get_nodes(each: op.GetNodes) -> Steps[tuple[MemoryNode, ...]]:
@@ -52,6 +54,14 @@ def query_nodes(each: op.QueryNodes) -> Steps[tuple[MemoryNode, ...]]:
     if each.label is not None:
         names.append("query_nodes.label" if each.label else "query_nodes.no_label")
         values["label"] = each.label
+    if each.visibility.layers is not None and _STANDING.issuperset(each.visibility.layers):
+        names.append("query_nodes.standing")
+        picked = True
+    subject, attribute = each.properties.get("subject"), each.properties.get("attribute")
+    if isinstance(subject, str) and isinstance(attribute, str):
+        names.append("query_nodes.claim")
+        values |= {"subject": subject, "attribute": attribute}
+        picked = True
     if each.properties:
         names.append("query_nodes.properties")
         values["properties"] = rules.check_properties(each.properties)

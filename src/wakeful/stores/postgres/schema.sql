@@ -50,6 +50,8 @@ CREATE TABLE wakeful.nodes (
     claimed_until timestamptz,
     used_at timestamptz NOT NULL GENERATED ALWAYS AS (GREATEST(updated_at, accessed_at)) STORED,
     label_key bigint GENERATED ALWAYS AS (CASE WHEN label <> '' THEN hashtextextended(label, 0) END) STORED,
+    claim_key bigint GENERATED ALWAYS AS (
+        hashtextextended((properties ->> 'attribute') || ' ' || (properties ->> 'subject'), 0)) STORED,
     UNIQUE (owner, doc)
 ) WITH (fillfactor = 90);
 
@@ -60,6 +62,8 @@ CREATE INDEX nodes_expires ON wakeful.nodes (owner, expires_at) WHERE expires_at
 CREATE INDEX nodes_superseded ON wakeful.nodes (owner, superseded_at) WHERE superseded_at IS NOT NULL;
 CREATE INDEX nodes_session ON wakeful.nodes (owner, session, layer, asserted_at, place) WHERE session IS NOT NULL;
 CREATE INDEX nodes_label ON wakeful.nodes (owner, label_key) WHERE label_key IS NOT NULL;
+CREATE INDEX nodes_claim ON wakeful.nodes (owner, claim_key) WHERE claim_key IS NOT NULL;
+CREATE INDEX nodes_standing ON wakeful.nodes (owner, layer) WHERE layer IN ('working', 'procedural', 'prospective');
 CREATE INDEX nodes_due ON wakeful.nodes (owner, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX nodes_event ON wakeful.nodes (owner) WHERE event IS NOT NULL;
 

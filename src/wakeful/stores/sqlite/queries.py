@@ -8,10 +8,10 @@ from typing import Any
 
 from wakeful import ops as op
 from wakeful.errors import NotFound
-from wakeful.records import STATUSES, MemoryNode, MemoryScope
+from wakeful.records import STATUSES, MemoryLayer, MemoryNode, MemoryScope
 from wakeful.stores import rules
 from wakeful.stores.sqlite import graph, search
-from wakeful.stores.sqlite.rows import EVERY_LAYER, LAYER_NUMBER, LAYERS, micros, visibility_parameters
+from wakeful.stores.sqlite.rows import LAYER_NUMBER, LAYERS, micros, visibility_parameters
 from wakeful.stores.sqlite.transaction import Transaction, ids_text, paths
 
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
@@ -46,6 +46,10 @@ def query_nodes(tx: Transaction, each: op.QueryNodes) -> tuple[MemoryNode, ...]:
         found = {node.id: node for node in tx.nodes("accessed_nodes", parameters)}
         found |= {node.id: node for node in tx.nodes("sorted_nodes", parameters)}
         return _first(each, list(found.values()))
+    if parameters["attribute"] is not None:
+        return tx.nodes("claimed_nodes", parameters)
+    if each.label:
+        return tx.nodes("labelled_nodes", parameters)
     if each.order != "updated":
         return tx.nodes("sorted_nodes", parameters)
     # One walk along the index for each owner and layer stops at the limit; one query over all would sort every row.
@@ -61,10 +65,14 @@ def query_nodes(tx: Transaction, each: op.QueryNodes) -> tuple[MemoryNode, ...]:
 def _query_parameters(each: op.QueryNodes, seen: list[int]) -> dict[str, Any]:
     since = each.updated_since if each.idle_since is None else each.idle_since
     used = each.accessed_since if each.accessed_since is not None else each.idle_since
+    layers = LAYERS if each.visibility.layers is None else each.visibility.layers
+    subject, attribute = _claim(each)
     return {
         **visibility_parameters(each.visibility),
         "scopes": json.dumps(seen),
-        "every_layer": EVERY_LAYER,
+        "every_layer": json.dumps([LAYER_NUMBER[MemoryLayer(layer)] for layer in layers]),
+        "subject": subject,
+        "attribute": attribute,
         "since": _EARLIEST if since is None else micros(since),
         "before": _LATEST if each.idle_before is None else micros(each.idle_before),
         "used_since": micros(used),
@@ -82,6 +90,14 @@ def _query_parameters(each: op.QueryNodes, seen: list[int]) -> dict[str, Any]:
         "after": each.after,
         "limit": _limit(each.limit),
     }
+
+
+def _claim(each: op.QueryNodes) -> tuple[str | None, str | None]:
+    """The subject and attribute asked for, where the index of claims has them: both are texts."""
+    subject, attribute = each.properties.get("subject"), each.properties.get("attribute")
+    if isinstance(subject, str) and isinstance(attribute, str):
+        return subject, attribute
+    return None, None
 
 
 def _first(each: op.QueryNodes, nodes: list[MemoryNode]) -> tuple[MemoryNode, ...]:

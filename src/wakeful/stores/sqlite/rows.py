@@ -28,7 +28,6 @@ T = TypeVar("T")
 LAYERS = tuple(MemoryLayer)
 LAYER_NUMBER = {layer: number for number, layer in enumerate(LAYERS)}
 STATUS_NUMBER = {status: number for number, status in enumerate(STATUSES)}
-EVERY_LAYER = json.dumps(list(range(len(LAYERS))))
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

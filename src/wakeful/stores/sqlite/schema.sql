@@ -75,6 +75,12 @@ CREATE INDEX node_by_due ON node (scope, due) WHERE due IS NOT NULL;
 
 CREATE INDEX node_by_event ON node (scope, event) WHERE event IS NOT NULL;
 
+CREATE INDEX node_by_label ON node (scope, label) WHERE label <> '';
+
+CREATE INDEX node_by_claim ON node (
+    scope, json_extract(properties, '$.attribute'), json_extract(properties, '$.subject')
+) WHERE json_extract(properties, '$.attribute') IS NOT NULL;
+
 -- Vectors, as little-endian float16.
 CREATE TABLE vector (
     node INTEGER PRIMARY KEY REFERENCES node (row),

@@ -136,6 +136,26 @@ WHERE n.scope IN (SELECT value FROM json_each(:scopes))
 ORDER BY {ordered}
 LIMIT :limit
 
+-- name: labelled_nodes
+SELECT {columns}
+FROM node AS n INDEXED BY node_by_label
+JOIN scope AS s ON s.id = n.scope
+WHERE n.scope IN (SELECT value FROM json_each(:scopes)) AND n.label <> '' AND n.label = :label
+    AND {visible} AND {filtered}
+ORDER BY {ordered}
+LIMIT :limit
+
+-- name: claimed_nodes
+SELECT {columns}
+FROM node AS n INDEXED BY node_by_claim
+JOIN scope AS s ON s.id = n.scope
+WHERE n.scope IN (SELECT value FROM json_each(:scopes))
+    AND json_extract(n.properties, '$.attribute') = :attribute
+    AND json_extract(n.properties, '$.subject') = :subject
+    AND {visible} AND {filtered}
+ORDER BY {ordered}
+LIMIT :limit
+
 -- name: accessed_nodes
 SELECT {columns}
 FROM node AS n INDEXED BY node_by_accessed
