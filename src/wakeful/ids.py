@@ -48,6 +48,12 @@ def content_id(*parts: str | bytes, prefix: str = "") -> str:
     10^12 contents has a chance under 10^-6. Lone surrogates are hashed as they stand.
     """
     raw = [part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts]
-    framed = b"".join([piece for part in raw for piece in (len(part).to_bytes(8, "big"), part)])
-    digest = hashlib.blake2b(framed, digest_size=16).digest()
-    return prefix + _base32(int.from_bytes(digest, "big") >> 28, 20)
+    framed = b"".join([len(part).to_bytes(8, "big") + part for part in raw])
+    digest = int.from_bytes(hashlib.blake2b(framed, digest_size=16).digest(), "big")
+    # The 100 leading bits, two digits at a time, written out: ids are made by the ten thousand.
+    high, low, two = digest >> 78, digest >> 28, _PAIRS
+    return (
+        f"{prefix}{two[high >> 40]}{two[high >> 30 & 1023]}{two[high >> 20 & 1023]}{two[high >> 10 & 1023]}"
+        f"{two[high & 1023]}{two[low >> 40 & 1023]}{two[low >> 30 & 1023]}{two[low >> 20 & 1023]}"
+        f"{two[low >> 10 & 1023]}{two[low & 1023]}"
+    )

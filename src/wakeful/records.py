@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from wakeful.errors import MemoryContractError
@@ -51,6 +52,8 @@ class MemoryScope:
     """A label given at construction; not part of the identity."""
     identity_version: int = field(default=1, compare=False)
     """1 for ``of`` and ``parse``; 0 for a scope made from a tenant id and a session alone."""
+    path: str = field(init=False, repr=False, compare=False)
+    """The scope as text, ``org:acme/user:ana``; two scopes have one path exactly when they are equal."""
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -68,6 +71,7 @@ class MemoryScope:
                     f"the kind {level[0]!r} stands twice in the scope; kinds are unique in a path"
                 )
             seen.add(level[0])
+        object.__setattr__(self, "path", "/".join([f"{kind}:{name}" for kind, name in self.levels]))
 
     @classmethod
     def of(cls, *levels: tuple[str, str], namespace: str | None = None) -> MemoryScope:
@@ -92,11 +96,6 @@ class MemoryScope:
         if session is not None:
             levels += (("session", session),)
         return cls(levels, namespace, 0)
-
-    @property
-    def path(self) -> str:
-        """The scope as text, ``org:acme/user:ana``; two scopes have one path exactly when they are equal."""
-        return "/".join(f"{kind}:{name}" for kind, name in self.levels)
 
     @property
     def session(self) -> str | None:
@@ -218,6 +217,7 @@ _TIMES = (
     "expires_at",
 )
 _EDGE_TIMES = tuple(name for name in _TIMES if name != "accessed_at")
+_node_times, _edge_times = attrgetter(*_TIMES), attrgetter(*_EDGE_TIMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,8 +263,7 @@ class MemoryNode:
     embedding_model: str | None = None
 
     def __post_init__(self) -> None:
-        for name in _TIMES:
-            moment = getattr(self, name)
+        for name, moment in zip(_TIMES, _node_times(self), strict=True):
             if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
                 object.__setattr__(self, name, utc(moment, f"MemoryNode.{name}"))
         if not isinstance(self.scope, MemoryScope):
@@ -391,8 +390,7 @@ class MemoryEdge:
         )
 
     def __post_init__(self) -> None:
-        for name in _EDGE_TIMES:
-            moment = getattr(self, name)
+        for name, moment in zip(_EDGE_TIMES, _edge_times(self), strict=True):
             if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
                 object.__setattr__(self, name, utc(moment, f"MemoryEdge.{name}"))
         if not 0 <= self.weight <= 1:

@@ -46,7 +46,7 @@ class TendingSettings:
     """Times a statement or an action pattern must be seen, in at least two sessions."""
     grace_days: float = 30.0
     """Days that a retired row is kept."""
-    batch: int = 500
+    batch: int = 1000
     """Rows written in one transaction."""
     lease_seconds: float = 60.0
     """A worker's lease; prolonged after each phase."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from itertools import groupby
 
 from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches
@@ -24,14 +25,12 @@ def pairs(
 ) -> Iterator[tuple[MemoryNode, MemoryNode, int]]:
     """Pairs (earlier, later, distance) of nodes that belong together; at most ``neighbours`` a node."""
     ordered = sorted(nodes, key=lambda node: (node.source.session or "", node.asserted_at, node.id))
+    apart = timedelta(seconds=seconds)
     for _, group in groupby(ordered, key=lambda node: node.source.session or ""):
         row = list(group)
         for at, node in enumerate(row):
-            for distance in range(1, neighbours + 1):
-                if at + distance >= len(row):
-                    break
-                other = row[at + distance]
-                if (other.asserted_at - node.asserted_at).total_seconds() > seconds:
+            for distance, other in enumerate(row[at + 1 : at + 1 + neighbours], 1):
+                if other.asserted_at - node.asserted_at > apart:
                     break
                 yield node, other, distance
 
@@ -44,27 +43,25 @@ def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
         return Outcome(rows_read=len(nodes))
     ids = tuple(node.id for node in nodes)
     (known,) = yield from run(GetEdges(cycle.scope, ids, RELATION, limit_per_node=settings.degree_limit))
-    degree: Counter[str] = Counter()
-    linked: set[tuple[str, str]] = set()
-    for edge in known:
-        degree.update((edge.source_id, edge.target_id))
-        linked.add((edge.source_id, edge.target_id))
+    degree = Counter(end for edge in known for end in (edge.source_id, edge.target_id))
+    linked = {(edge.source_id, edge.target_id) for edge in known}
     fresh = {node.id for node in nodes if _fresh(cycle, node)}
     edges: list[MemoryEdge] = []
-    for left, right, distance in pairs(nodes, seconds=settings.burst_seconds, neighbours=settings.neighbours):
-        if (left.id, right.id) in linked or (right.id, left.id) in linked:
+    for one, other, distance in pairs(nodes, seconds=settings.burst_seconds, neighbours=settings.neighbours):
+        left, right = one.id, other.id
+        if (left, right) in linked or (right, left) in linked:
             continue
-        if left.id not in fresh and right.id not in fresh:
+        if left not in fresh and right not in fresh:
             continue
-        if max(degree[left.id], degree[right.id]) >= settings.degree_limit:
+        if max(degree.get(left, 0), degree.get(right, 0)) >= settings.degree_limit:
             continue
-        degree[left.id] += 1
-        degree[right.id] += 1
+        degree[left] = degree.get(left, 0) + 1
+        degree[right] = degree.get(right, 0) + 1
         edges.append(
             MemoryEdge.new(
                 scope=cycle.scope,
-                source_id=left.id,
-                target_id=right.id,
+                source_id=left,
+                target_id=right,
                 relation=RELATION,
                 weight=1 / (1 + distance),
                 at=cycle.started_at,

@@ -172,20 +172,23 @@ def read_node(columns: Sequence[Any], scopes: dict[str, MemoryScope], *, vector:
 def edge_columns(edge: MemoryEdge, now: int | None) -> tuple[Any, ...]:
     """Columns of an edge after its ends and owner, in the order of ``put_edge``; ``now`` stamps one not recorded yet."""
     asserted = micros(edge.asserted_at)
+    updated = asserted if edge.updated_at is edge.asserted_at else micros(edge.updated_at)
+    recorded = now if edge.recorded_at is None else micros(edge.recorded_at)
+    ends = edge.valid_from, edge.valid_until, edge.superseded_at, edge.expires_at
     return (
         edge.id,
         edge.weight,
         edge.provenance,
         json.dumps(edge.evidence) if edge.evidence else "[]",
-        rules.check_properties(edge.properties),
+        rules.check_properties(edge.properties) if edge.properties else "{}",
         asserted,
-        asserted if edge.updated_at is edge.asserted_at else micros(edge.updated_at),
-        now if edge.recorded_at is None else micros(edge.recorded_at),
-        micros(edge.valid_from),
-        micros(edge.valid_until),
-        micros(edge.superseded_at),
-        micros(edge.expires_at),
+        updated,
+        recorded,
+        *(_NEVER if ends == _NEVER else map(micros, ends)),
     )
+
+
+_NEVER = (None, None, None, None)
 
 
 def read_edge(columns: Sequence[Any]) -> MemoryEdge:
