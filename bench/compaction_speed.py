@@ -3,8 +3,11 @@
 Run: ``python bench/compaction_speed.py`` (needs ``pip install 'langchain>=1.5,<2'``).
 
 One user, then tool rounds (``loop``), or a user's message about every eight (``chat``); parallel calls in 30 % of rounds;
-trigger 50 %, keep 20 % of the tokens; the summariser of both is a constant. Peers and ours take turns in the same
-process; each figure is the least CPU time of several. Ratios are ours over LangChain's.
+results of 6 lines, one in seven of 60; trigger 50 %, keep 20 % of the tokens; the summariser of both is a constant. LangChain runs in
+two ways: ``langchain`` hands the messages to a function as they are; ``langchain, prompt`` writes the prompt for a chat
+model, as ours always does. Peers and ours take turns in the same process; each figure is the least CPU time of several.
+Ratios are ours over ``langchain``. Only what did its work is timed: each run is checked to have compacted without an
+error, into a valid history (and, with a summary, by the model's).
 """
 
 from __future__ import annotations
@@ -13,13 +16,21 @@ import random
 import time
 import tracemalloc
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from common import parse, save
 from wakeful import Window, compact
+from wakeful.dialects import get
 
 SIZES = (200, 1_000, 5_000)
-SUMMARY = "The agent read many files; everything of note is in the archive. " * 6
+ROUNDS = 7
+"""Times that each is run, in turn."""
+
+SUMMARY = (
+    "The agent called read with the path of one file after another below src; each result gave line upon line of the file "
+    "and a value. The user was told which step was done. Every call and its result is in the record. "
+) * 3
 
 
 def history(count: int, *, chat: bool, seed: int = 1) -> list[dict[str, Any]]:
@@ -52,13 +63,17 @@ def history(count: int, *, chat: bool, seed: int = 1) -> list[dict[str, Any]]:
             }
         )
         messages += [
-            {"role": "tool", "tool_call_id": c, "content": f"line {step} of the file, value {rng.random():.6f}\n" * 6}
+            {"role": "tool", "tool_call_id": c, "content": _file(step, rng)}
             for c in calls
         ]
     return messages[:count] if messages[count - 1]["role"] != "assistant" else messages[: count - 1]
 
 
-def langchain(messages: list[dict[str, Any]], trigger: int, keep: int) -> Callable[[], Any]:
+def _file(step: int, rng: random.Random) -> str:
+    return f"line {step} of the file, value {rng.random():.6f}\n" * (60 if rng.random() < 0.15 else 6)
+
+
+def langchain(messages: list[dict[str, Any]], trigger: int, keep: int, *, prompt: bool = False) -> Callable[[], Any]:
     """LangChain's middleware over the same conversation; the conversion is outside the clock."""
     from langchain.agents.middleware import SummarizationMiddleware
     from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -66,13 +81,19 @@ def langchain(messages: list[dict[str, Any]], trigger: int, keep: int) -> Callab
 
     native = convert_to_messages(messages)
     middleware = SummarizationMiddleware(
-        model=GenericFakeChatModel(messages=iter([AIMessage(SUMMARY)])),
+        model=GenericFakeChatModel(messages=repeat(AIMessage(SUMMARY))),
         trigger=("tokens", trigger),
         keep=("tokens", keep),
-        summarizer=lambda _: SUMMARY,
+        summarizer=None if prompt else lambda _: SUMMARY,
         trim_tokens_to_summarize=None,
     )
-    return lambda: middleware.before_model({"messages": list(native)}, None)
+
+    def run() -> Any:
+        update = middleware.before_model({"messages": list(native)}, None)
+        assert update is not None and SUMMARY[:40] in update["messages"][1].content, "the peer did not summarise"
+        return update
+
+    return run
 
 
 def least(run: Callable[[], Any], times: int) -> float:
@@ -88,30 +109,39 @@ def four(text: str) -> int:
     return len(text) // 4
 
 
+def ours(messages: list[dict[str, Any]], window: int, options: dict[str, Any]) -> Callable[[], Any]:
+    """Give our compaction, after one run that is checked to have done its work."""
+
+    def run() -> Any:
+        return compact(messages, window=window, reserve=0, trigger=0.5, target=0.2, meter=four, **options)
+
+    result = run()
+    assert result.meta.compacted and not result.meta.error, (options, result.meta)
+    assert not result.meta.notes and not get("openai_chat").validate(result.messages), (options, result.meta)
+    if "summarizer" in options:
+        assert any(SUMMARY[:40] in str(m["content"]) for m in result.messages), "the summary is not the model's"
+    return run
+
+
 def cold(count: int, *, chat: bool) -> dict[str, Any]:
     messages = history(count, chat=chat)
     tokens = sum(four(str(m.get("content") or "")) + 12 for m in messages)
     peer = langchain(messages, tokens // 2, tokens // 5)
-    ours = {
+    prompting = langchain(messages, tokens // 2, tokens // 5, prompt=True)
+    strategies: dict[str, dict[str, Any]] = {
         "oldest_first": {"strategy": "oldest_first"},
         "clear": {"strategy": "clear"},
         "summarize (constant)": {"strategy": "summarize", "summarizer": lambda _: SUMMARY},
         "ladder (extractive)": {"strategy": "ladder"},
     }
+    runs = {name: ours(messages, tokens, options) for name, options in strategies.items()}
+    spent = dict.fromkeys(("langchain", "langchain, prompt", *runs), float("inf"))
+    for _ in range(ROUNDS):
+        for name, run in (("langchain", peer), ("langchain, prompt", prompting), *runs.items()):
+            spent[name] = min(spent[name], least(run, 1))
     row: dict[str, Any] = {"shape": "chat" if chat else "loop", "messages": len(messages)}
-    base = least(peer, 5)
-    row["langchain ms"] = base
-    for name, options in ours.items():
-        spent = least(
-            lambda options=options: compact(
-                messages, window=tokens, reserve=0, trigger=0.5, target=0.2, meter=four, **options
-            ),
-            5,
-        )
-        row[f"{name} ms"] = spent
-        row[f"{name} ratio"] = spent / base
-    row["langchain ms"] = min(base, least(peer, 5))
-    return row
+    row |= {f"{name} ms": spent[name] for name in spent}
+    return row | {f"{name} ratio": spent[name] / spent["langchain"] for name in spent if name != "langchain"}
 
 
 def loop(count: int) -> dict[str, Any]:
