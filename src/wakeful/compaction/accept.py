@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from math import ceil
 from typing import Literal, TypeAlias
 
 from wakeful.needs import ChatReply
@@ -36,8 +38,66 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(word[:5].lower() for word in _WORD.findall(text))
 
 
+class SourceText:
+    """What a summary stands for, as text that comes piece by piece. Words are looked up in it; it is never split whole."""
+
+    def __init__(self, *texts: str) -> None:
+        self._texts: list[str] = []
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Add a piece."""
+        if text:
+            self._texts.append(text.lower())
+
+    def shared(self, words: Iterable[str], enough: int) -> int:
+        """Count the words (as of ``words_of``) that stand in it, up to ``enough``."""
+        count = 0
+        for word in words:
+            if count >= enough:
+                break
+            count += any(_stands(word, text) for text in self._texts)
+        return count
+
+    def has_words(self, least: int) -> int:
+        """Count its words, up to ``least``."""
+        found: set[str] = set()
+        for text in self._texts:
+            for match in _WORD.finditer(text):
+                found.add(match[0][:5])
+                if len(found) >= least:
+                    return least
+        return len(found)
+
+
+_SPACE = re.compile(r"\s")
+_PLACES = 32
+"""Places of a text that are looked at for a word; it stands inside of longer words at others."""
+_AROUND = 80
+"""Characters around a place that are read as words."""
+
+
+def _stands(word: str, text: str) -> bool:
+    at = text.find(word)
+    for _ in range(_PLACES):
+        if at < 0:
+            return False
+        if word in words_of(_piece(text, at, at + len(word))):
+            return True
+        at = text.find(word, at + 1)
+    return False
+
+
+def _piece(text: str, start: int, stop: int) -> str:
+    """Give the text between the spaces around a place."""
+    before = _SPACE.split(text[max(0, start - _AROUND) : start])[-1]
+    after = _SPACE.split(text[stop : stop + _AROUND], maxsplit=1)[0]
+    return before + text[start:stop] + after
+
+
 def judge(
-    reply: ChatReply, *, source_words: frozenset[str], source_tokens: int, tokens: int, most: int, min_saving: float
+    reply: ChatReply, *, source: SourceText, source_tokens: int, tokens: int, most: int, min_saving: float
 ) -> RefusedCode | None:
     """Say why a model's reply is no summary of the source; None when it is one.
 
@@ -49,8 +109,9 @@ def judge(
     if reply.stop == "refused":
         return "model_failed"
     words = words_of(text)
-    shared = len(words & source_words)
-    if shared < min(LEAST_WORDS, len(source_words)) or shared < OWN_SHARE * len(words):
+    needed = max(LEAST_WORDS, ceil(OWN_SHARE * len(words)))
+    shared = source.shared(sorted(words), needed)
+    if shared < OWN_SHARE * len(words) or shared < source.has_words(LEAST_WORDS):
         return "acknowledgement"
     if tokens > source_tokens * (1 - min_saving):
         return "not_smaller"

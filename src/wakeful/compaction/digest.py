@@ -40,6 +40,10 @@ class DigestSource:
 
     With an earlier summary that tells what it covers, numbering goes on from there: numbers count messages over all
     compactions, whatever indexes the shortened history has."""
+    people: Sequence[int] | None = None
+    """Indexes, among ``messages``, of those that people wrote; None: found when they are needed."""
+    weights: Sequence[int] | None = None
+    """Tokens of each message, by the meter; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +184,7 @@ def _extractive(
     asks, breaker = (failed.asks, failed.breaker) if failed else (0, limits.breaker)
     if room < 8:
         return Refused(code="too_large", detail="no room for a summary", asks=asks, breaker=breaker)
-    ledger = extract(source.dialect, source.messages, room=room * 4, numbers=numbers, folded=folded)
+    ledger = extract(source.dialect, source.messages, room=room * 4, numbers=numbers, folded=folded, people=source.people)
     body = lay_out(ledger, room, limits.count)
     if not body:
         return Refused(code="blank", detail="nothing in it can be extracted", asks=asks, breaker=breaker)

@@ -10,12 +10,14 @@ prose), by its form, and by how many messages hold it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wakeful.compaction import values
 from wakeful.compaction.archive import placeholder_id
+from wakeful.compaction.measure import weigh_all
 from wakeful.dialects.protocol import Block, Dialect, Kind, Media, Opaque, Text, ToolResult, ToolUse
 
 OVERSAMPLE = 2
@@ -139,10 +141,12 @@ def extract(
     room: int,
     numbers: Sequence[int] | None = None,
     folded: str = "",
+    people: Sequence[int] | None = None,
 ) -> Ledger:
     """Read messages, newest first, into a ledger, and then the body of an earlier summary.
 
-    ``room``: characters that it will be laid out in; ``numbers``: of each message, as sources are told.
+    ``room``: characters that it will be laid out in; ``numbers``: of each message, as sources are told; ``people``:
+    indexes of the messages that people wrote, when they are known.
     """
     reader = Reader(room)
     enough = max(LEAST_SCAN, room * OVERSAMPLE)
@@ -154,7 +158,10 @@ def extract(
             reader.take(block, view.role, numbers[index])
         if index and (reader.size > enough or len(messages) - index >= MOST_READ):
             reader.ledger.unread = numbers[index - 1]
-            _people(dialect, messages[:index], numbers, reader)
+            if people is None:
+                kinds = weigh_all(dialect, messages[:index], _nothing)
+                people = [at for at, weight in enumerate(kinds) if weight[0] == Kind.USER]
+            _people(dialect, messages, people[: bisect_left(people, index)], numbers, reader)
             break
     if folded:
         from wakeful.compaction.layout import fold
@@ -163,18 +170,14 @@ def extract(
     return reader.ledger
 
 
-def _people(dialect: Dialect, messages: Sequence[Any], numbers: Sequence[int], reader: Reader) -> None:
+def _people(
+    dialect: Dialect, messages: Sequence[Any], people: Sequence[int], numbers: Sequence[int], reader: Reader
+) -> None:
     """Read on, newest first, in what people said alone: a rule or an address is as good as on the first day."""
-    left = MOST_PEOPLE
-    for index in range(len(messages) - 1, -1, -1):
-        if dialect.weigh(messages[index], _nothing)[0] != Kind.USER:
-            continue
+    for index in reversed(people[-MOST_PEOPLE:]):
         for block in reversed(dialect.read(messages[index]).blocks):
             if type(block) is Text:
                 reader.take(block, "user", numbers[index])
-        left -= 1
-        if not left:
-            return
 
 
 def _nothing(_text: str, _kind: str) -> int:
@@ -342,7 +345,7 @@ class Reader:
         if names:
             for value in values.quoted(text):
                 self.add(value, "", values.NAME)
-        shapes = self._shapes
+        shapes, facts, line = self._shapes, self._facts, self._line
         before, run, number = ".", "", ""
         for token in values.tokens_of(text):
             try:
@@ -350,23 +353,27 @@ class Reader:
             except KeyError:
                 shape = shapes[token] = values.shape_of(token)
             if shape is None:
-                if number and token.rstrip(".,;:)") in values.UNITS:
-                    self.add(f"{number} {token.rstrip('.,;:)')}", "", values.NUMBER)
-                number = run = ""
+                if number:
+                    if token.rstrip(".,;:)") in values.UNITS:
+                        self.add(f"{number} {token.rstrip('.,;:)')}", "", values.NUMBER)
+                    number = ""
+                run = ""
                 before = token
                 continue
             word, kind = shape
             number = ""
-            if kind == values.WORD:
+            if kind == _WORD:
                 if names and (run or before[-1] not in ".!?:*-#>"):
                     run = self._name(run, word, token)
             else:
-                if kind == values.NUMBER:
+                if kind == _NUMBER:
                     number = word
                     if run:
                         word = f"{run} {word}"
-                if names or kind != values.NAME:
-                    self.add(word, "", kind)
+                if names or kind != _NAME:
+                    known = facts.get(word)
+                    if known is None or known.seen is not line:
+                        self.add(word, "", kind)
                 run = ""
             before = token
 
@@ -410,6 +417,7 @@ class Reader:
 
 
 _ARGUMENTS = (ARGUMENT,) * 6
+_NAME, _NUMBER, _WORD = values.NAME, values.NUMBER, values.WORD
 
 
 def clip(text: str, most: int) -> str:

@@ -18,10 +18,6 @@ from wakeful.dialects.native import json_text
 from wakeful.dialects.protocol import Block, Dialect, Media, Opaque, Text, Thinking, ToolResult, ToolUse
 from wakeful.ids import content_id
 
-CLIP = 4_000
-"""Characters of one block that a summariser is shown; the middle of a longer one is left out, and that is said."""
-
-
 def render(dialect: Dialect, messages: Sequence[Any]) -> str:
     """Render messages whole, a line or more a block."""
     return "\n".join(
@@ -32,17 +28,26 @@ def render(dialect: Dialect, messages: Sequence[Any]) -> str:
     )
 
 
-def render_numbered(
-    dialect: Dialect, messages: Sequence[Any], numbers: Sequence[int], *, clip: int = CLIP
-) -> list[str]:
-    """Render each message with its number, long blocks with their middle left out; one text a message."""
-    out: list[str] = []
-    for message, number in zip(messages, numbers, strict=True):
-        view = dialect.read(message)
-        shown = [f"#{number} {view.role}: {clipped(text, clip)}" for text in _texts(view.blocks)]
-        if shown:
-            out.append("\n".join(shown))
-    return out
+class Rendered:
+    """Messages as numbered text: each is read once, when it is first asked for, and clipped as often as need be."""
+
+    def __init__(self, dialect: Dialect, messages: Sequence[Any], numbers: Sequence[int]) -> None:
+        self._read = dialect.read
+        self._messages = messages
+        self._numbers = numbers
+        self._texts: dict[int, tuple[str, list[str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def text(self, index: int, clip: int) -> str:
+        """Give a message with its number, long blocks with their middle left out; "" for one that shows nothing."""
+        known = self._texts.get(index)
+        if known is None:
+            view = self._read(self._messages[index])
+            known = self._texts[index] = f"#{self._numbers[index]} {view.role}: ", list(_texts(view.blocks))
+        prefix, texts = known
+        return "\n".join([prefix + (text if len(text) <= clip else clipped(text, clip)) for text in texts])
 
 
 def clipped(text: str, most: int) -> str:

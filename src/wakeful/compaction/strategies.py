@@ -284,12 +284,13 @@ def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Fl
         return "nothing_to_digest"
     if room < MIN_DIGEST:
         return "no_room_for_a_summary"
-    places = [i for r in span for i in range(r.start, r.stop)]
+    places = [i for r in span for i in range(r[0], r[1])]
     old = [summary for summary in draft.summaries if summary.place not in draft.gone]
     previous = "\n".join(summary.text for summary in old) or None
     before = sum(draft.weights[i].tokens for i in places)
     kept = len(draft.taken)
-    ids = _take(draft, places)
+    ids = _take(draft, places) if policy.archive else ()
+    weights = draft.weights
     messages = [draft.original(i) for i in places]
     origins = draft.history.origins
     if policy.dry_run and policy.summarizer:
@@ -312,6 +313,8 @@ def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Fl
             tokens=before + _summary_tokens(draft),
             archive_ids=ids,
             position=max(0, origins[places[0]]),
+            people=[at for at, i in enumerate(places) if weights[i][0] == Kind.USER],
+            weights=[weights[i][1] for i in places],
         ),
         DigestLimits(
             max_tokens=room,

@@ -11,20 +11,26 @@ Rules of the file:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import TypeAlias
 
-from wakeful.compaction.accept import RefusedCode, judge, words_of
+from wakeful.compaction.accept import RefusedCode, SourceText, judge
 from wakeful.compaction.archive import SummaryHead
 from wakeful.compaction.digest import Digest, DigestLimits, DigestSource, Refused
 from wakeful.compaction.layout import lay_out
 from wakeful.compaction.ledger import Ledger, extract
-from wakeful.compaction.render import clipped, fenced, render_numbered
+from wakeful.compaction.render import Rendered, clipped, fenced
 from wakeful.errors import AuthError, ConfigError, InvalidRequest
 from wakeful.needs import ChatReply, ChatRequest, Flow, ask, now
 
 WINDOW = 32_000
 """Tokens of a summariser's window when nothing is known about it: what small hosted models have at least."""
+
+CLIPS = (4_000, 1_000, 250)
+"""Characters of one block that the summariser is shown, the middle of a longer one is left out and that is said: the
+first with which the whole source fits in the chunks."""
 
 MOST_CHUNKS = 8
 """Chunks that are read one after the other. Of a longer source each message is shown shorter, then the middle is left
@@ -82,14 +88,17 @@ def ask_summary(
     most = limits.max_tokens - limits.count(f"{head}\n", "text")
     if most < 32:
         return Refused(code="too_large", detail="no room for a summary", breaker=breaker)
-    ledger = extract(source.dialect, source.messages, room=most * 4, numbers=numbers, folded=folded)
+    ledger = extract(
+        source.dialect, source.messages, room=most * 4, numbers=numbers, folded=folded, people=source.people
+    )
     window = limits.summarizer_window or WINDOW
     chunk = max(200, min(window - OVERHEAD - 2 * limits.max_tokens, window * 3 // 4))
+    rendered = Rendered(source.dialect, source.messages, numbers)
     asks = 0
     code: RefusedCode = "model_failed"
     detail = ""
     for attempt in range(max(1, limits.attempts)):
-        texts = _chunks(source, limits, numbers, chunk >> attempt, MOST_CHUNKS >> attempt or 1)
+        texts = _chunks(rendered, source.weights, limits, chunk >> attempt, MOST_CHUNKS >> attempt or 1)
         attempted = yield from _one_attempt(source, limits, folded, texts, most, instructions)
         asks += attempted.asks
         if attempted.code is None:
@@ -122,7 +131,7 @@ def _one_attempt(
     """Read all chunks, each with the summary so far; the last reply is the summary."""
     sofar = folded
     allowed = int(most * (1 - LEDGER_SHARE))
-    words = words_of(folded)
+    shown = SourceText(folded)
     read = limits.count(folded, "text") if folded else 0
     for at, text in enumerate(texts):
         request = _request(text, sofar, allowed, at, len(texts), instructions, limits)
@@ -133,12 +142,12 @@ def _one_attempt(
         except Exception as error:  # the model is the user's: whatever it raises, the history stays as it was
             final = isinstance(error, AuthError | InvalidRequest)
             return _Attempt("", at + 1, "model_failed", f"{type(error).__name__}: {error}"[:200], final)
-        words |= words_of(text)
+        shown.add(text)
         read += limits.count(text, "text")
         reply = _trimmed(reply)
         code = judge(
             reply,
-            source_words=words,
+            source=shown,
             source_tokens=min(read, source.tokens) if at == len(texts) - 1 else max(read, source.tokens),
             tokens=limits.count(reply.text, "text"),
             most=most,
@@ -171,38 +180,58 @@ def _request(
     )
 
 
-def _chunks(source: DigestSource, limits: DigestLimits, numbers: Sequence[int], tokens: int, most: int) -> list[str]:
-    """Render the source into at most ``most`` texts of at most ``tokens`` each."""
-    clip = 4_000
-    for _ in range(3):
-        rendered = render_numbered(source.dialect, source.messages, numbers, clip=clip)
-        chunks = _packed(rendered, limits, tokens)
-        if len(chunks) <= most:
-            return chunks
-        clip //= 4
+def _chunks(
+    rendered: Rendered, weights: Sequence[int] | None, limits: DigestLimits, tokens: int, most: int
+) -> list[str]:
+    """Render the source into at most ``most`` texts of at most ``tokens`` each; no more of it than they reach."""
+    everything = range(len(rendered))
+    for clip in CLIPS:
+        if weights is not None and sum([min(weight, clip // 4) for weight in weights]) > tokens * most:
+            continue
+        found = list(islice(_packed(rendered, everything, limits, clip, tokens), most + 1))
+        if len(found) <= most:
+            return [_joined(parts) for parts in found]
+    clip = CLIPS[-1]
     first = (most + 1) // 2
-    left_out = len(chunks) - most
-    tail = chunks[len(chunks) - (most - first) :] if most > first else []
-    return [*chunks[: first - 1], chunks[first - 1] + f"\n[... {left_out} parts left out here ...]", *tail]
+    head = list(islice(_packed(rendered, everything, limits, clip, tokens), first))
+    rest = everything[head[-1][-1][0] + 1 :] if head else everything
+    tail = list(islice(_packed(rendered, rest[::-1], limits, clip, tokens), most - first))
+    left_out = rest.index(tail[-1][-1][0]) if tail else len(rest)
+    texts = [_joined(parts) for parts in head]
+    if texts and left_out:
+        texts[-1] += f"\n[... {left_out} messages left out here ...]"
+    return texts + [_joined(parts[::-1]) for parts in reversed(tail)]
 
 
-def _packed(rendered: Sequence[str], limits: DigestLimits, tokens: int) -> list[str]:
-    chunks: list[str] = []
-    current: list[str] = []
+_Parts: TypeAlias = list[tuple[int, str]]
+"""Indexes of messages and their texts."""
+
+
+def _joined(parts: _Parts) -> str:
+    return "\n".join([text for _, text in parts])
+
+
+def _packed(
+    rendered: Rendered, indexes: Iterable[int], limits: DigestLimits, clip: int, tokens: int
+) -> Iterator[_Parts]:
+    """Pack messages, in the order of ``indexes``, into chunks of at most ``tokens``."""
+    current: _Parts = []
     size = 0
-    for text in rendered:
+    for index in indexes:
+        text = rendered.text(index, clip)
+        if not text:
+            continue
         weight = limits.count(text, "text")
         if weight > tokens:
             text = clipped(text, max(80, len(text) * tokens // (weight + 1) - 80))
             weight = tokens
         if current and size + weight > tokens:
-            chunks.append("\n".join(current))
+            yield current
             current, size = [], 0
-        current.append(text)
+        current.append((index, text))
         size += weight
     if current:
-        chunks.append("\n".join(current))
-    return chunks
+        yield current
 
 
 def _trimmed(reply: ChatReply) -> ChatReply:

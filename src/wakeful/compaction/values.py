@@ -88,7 +88,7 @@ def shape_of(token: str) -> Shape | None:
 def tokens_of(text: str) -> list[str]:
     """Split a text into tokens; a long one without spaces (dense JSON, code) is split at its signs."""
     tokens = text.split() if text.isascii() else _RUNS.findall(text)
-    if any(len(token) > _LONG_TOKEN for token in tokens):
+    if tokens and len(max(tokens, key=len)) > _LONG_TOKEN:
         out: list[str] = []
         for token in tokens:
             if len(token) > _LONG_TOKEN and "://" not in token:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from wakeful.dialects.protocol import (
@@ -157,7 +157,21 @@ def text_of(value: Any) -> str:
     return json_text(value)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode
+def json_encoder(*, separators: tuple[str, str] = (", ", ": "), default: Callable[[Any], Any]) -> Callable[[Any], str]:
+    """Give a function that writes JSON, not escaped to ASCII: the standard encoder, made once and not for every value.
+
+    It raises as the standard one does, but ``RecursionError`` for what holds itself.
+    """
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return json.JSONEncoder(ensure_ascii=False, separators=separators, default=default, check_circular=False).encode
+    item, key = separators
+    write = make(None, default, json.encoder.encode_basestring, None, key, item, False, False, True)
+    join = "".join
+    return lambda value: join(write(value, 0))
+
+
+_encode = json_encoder(default=repr)
 
 
 def json_text(value: Any) -> str:

@@ -38,6 +38,7 @@ from wakeful.dialects.openai_chat_parts import (
     LEGACY,
     as_part,
     call_block,
+    call_usual,
     content_block,
     legacy_block,
     raw_arguments,
@@ -81,7 +82,8 @@ _KINDS = {
 _ROLES: dict[str, Role] = {"developer": "system", "function": "tool"}
 _REASONING = ("reasoning_content", "reasoning")
 _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal", "video_url"})
-_ASSISTANT, _CALLS, _RESULTS, _WAITS = Kind.ASSISTANT, Kind.CALLS, Kind.RESULTS, Flag.PROVISIONAL
+_USER, _ASSISTANT, _CALLS, _RESULTS, _WAITS = Kind.USER, Kind.ASSISTANT, Kind.CALLS, Kind.RESULTS, Flag.PROVISIONAL
+_RESULT_TOKENS, _RESULT_BYTES = _OVERHEAD + CALL_OVERHEAD, WIRE_OVERHEAD + BLOCK_BYTES
 _NOTICE = WIRE_OVERHEAD + NOTICE_CHARS
 _new = tuple.__new__
 
@@ -150,8 +152,44 @@ class OpenAIChat:
             return _new(Weight, (kind, tokens + CALL_OVERHEAD, (), (call_id,), size + BLOCK_BYTES, flags))
         return _new(Weight, (kind, tokens, (), (), size, flags))
 
+    def weigh_all(self, messages: Sequence[Any], count: Count) -> list[Weight]:
+        """Weigh many: as ``weigh`` does each, with the usual shapes told apart here."""
+        weigh, new = self.weigh, _new
+        weights: list[Weight] = []
+        add = weights.append
+        for message in messages:
+            try:
+                role, content = message["role"], message["content"]
+            except (KeyError, TypeError):
+                add(weigh(message, count))
+                continue
+            if type(message) is not dict:
+                pass
+            elif type(content) is str:
+                if content and content[0] not in "{[":
+                    if role == "tool":
+                        call_id = message.get("tool_call_id")
+                        if type(call_id) is str:
+                            tokens = count(content, "text") + _RESULT_TOKENS
+                            add(new(Weight, (_RESULTS, tokens, (), (call_id,), len(content) + _RESULT_BYTES, 0)))
+                            continue
+                    elif role == "user" or (role == "assistant" and len(message) == 2):
+                        kind = _USER if role == "user" else _ASSISTANT
+                        tokens = count(content, "text") + _OVERHEAD
+                        add(new(Weight, (kind, tokens, (), (), len(content) + WIRE_OVERHEAD, 0)))
+                        continue
+            elif content is None and role == "assistant" and len(message) == 3 and "tool_calls" in message:
+                add(_weigh_assistant(message, count, _OVERHEAD, WIRE_OVERHEAD, 0))
+                continue
+            add(weigh(message, count))
+        return weights
+
     def read(self, message: Any) -> View:
         """Read a message whole."""
+        if type(message) is dict:
+            view = _read_usual(message)
+            if view is not None:
+                return view
         message = plain(message)
         role = _role(message)
         shown: Role = _ROLES.get(role, role)  # type: ignore[arg-type]  # _role has checked that it is a known one
@@ -280,7 +318,7 @@ def _weigh_assistant(message: dict[str, Any], count: Count, tokens: int, size: i
     calls: tuple[str, ...] = ()
     uses = message.get("tool_calls")
     if uses:
-        if not isinstance(uses, (list, tuple)):
+        if type(uses) is not list and not isinstance(uses, (list, tuple)):
             uses = ()
         size += BLOCK_BYTES * len(uses)
         for use in uses:
@@ -332,6 +370,38 @@ def _reasoning(message: dict[str, Any]) -> str | None:
     for key in _REASONING:
         if type(message.get(key)) is str and message[key]:
             return key
+    return None
+
+
+_READ = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
+"""Fields of the messages that ``_read_usual`` knows; a field more is left to ``_slots``."""
+
+
+def _read_usual(message: dict[str, Any]) -> View | None:
+    """Read a message of plain text, calls with JSON arguments, or one plain result; None for any other."""
+    role, content = message.get("role"), message.get("content")
+    if (content is not None and type(content) is not str) or not message.keys() <= _READ:
+        return None
+    if role == "tool":
+        call_id, name = message.get("tool_call_id"), message.get("name")
+        if type(call_id) is not str or content is None:
+            return None
+        waits = content[:1] == "{" and provisional(content)
+        return View("tool", (ToolResult(call_id, content, False, waits, False, 0, name if type(name) is str else ""),))
+    if role == "assistant":
+        blocks: list[Block] = [Text(content)] if content else []
+        uses = message.get("tool_calls")
+        if uses:
+            if type(uses) is not list:
+                return None
+            for use in uses:
+                block = call_usual(use)
+                if block is None:
+                    return None
+                blocks.append(block)
+        return View("assistant", tuple(blocks))
+    if role == "user" or role == "system":
+        return View(role, (Text(content),) if content else ())
     return None
 
 

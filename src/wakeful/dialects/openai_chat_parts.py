@@ -60,6 +60,20 @@ def call_block(use: Any) -> ToolUse:
     return ToolUse(call_id, text_of(field(function, "name")), decoded(field(function, "arguments")))
 
 
+def call_usual(use: Any) -> ToolUse | None:
+    """Read a function call whose id, name and arguments are texts; None for any other."""
+    try:
+        function = use["function"]
+        call_id, name, arguments = use["id"], function["name"], function["arguments"]
+    except (KeyError, TypeError):
+        return None
+    if not (type(call_id) is type(name) is type(arguments) is str and type(use) is type(function) is dict):
+        return None
+    if use.get("type") == "custom" and use.get("custom") is not None:
+        return None
+    return ToolUse(call_id, name, decoded(arguments))
+
+
 def raw_arguments(use: Any) -> str:
     """Give a call's arguments as they were sent."""
     if field(use, "type") == "custom" and field(use, "custom") is not None:

@@ -10,6 +10,8 @@ A dialect answers four questions about a native message: what it weighs (``weigh
 - One native message may hold several blocks (Anthropic, Bedrock, Gemini) or be one block (Responses items).
 - Ids of calls pair a call with the results that follow it. Where a format carries none (Gemini, legacy functions) they
   are made from name and place in the message, so the same id comes again in later rounds: pair with the nearest call.
+- Blocks and views are values: nobody changes one. They are not frozen, since freezing makes them several times slower to
+  make, and they are made for every message that is read.
 - Facts about a format are data in ``facts.py``, never a comparison with a dialect's name.
 """
 
@@ -27,14 +29,14 @@ Count: TypeAlias = Callable[[str, TextKind], int]
 """Tokens of a text of a kind."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Text:
     """Text that a person or the model wrote."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Thinking:
     """Reasoning, signed or encrypted; opaque to everyone but the model that made it."""
 
@@ -43,7 +45,7 @@ class Thinking:
     """The item's id where the format has one (Responses ``rs_...``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ToolUse:
     """A call of a tool by the model."""
 
@@ -55,7 +57,7 @@ class ToolUse:
     """True: the provider runs it and pairs it with its result inside the same message."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ToolResult:
     """The result of a call."""
 
@@ -70,7 +72,7 @@ class ToolResult:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Media:
     """An image, document, audio or video."""
 
@@ -80,7 +82,7 @@ class Media:
     """Size on the wire (length of the base64 text); 0 for a reference."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Opaque:
     """A block that this version does not know, or that only its provider can read (a server's compaction item)."""
 
@@ -92,7 +94,7 @@ class Opaque:
 Block: TypeAlias = Text | Thinking | ToolUse | ToolResult | Media | Opaque
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class View:
     """What is in a native message. ``blocks[i]`` is addressed by ``i`` in edits."""
 

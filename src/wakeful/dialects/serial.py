@@ -21,7 +21,7 @@ import json
 from importlib import import_module
 from typing import Any
 
-from wakeful.dialects.native import brief, is_model
+from wakeful.dialects.native import brief, is_model, json_encoder
 from wakeful.errors import InputError
 
 MARK = "$wakeful"
@@ -32,12 +32,22 @@ MARK_LANGCHAIN = "$wakeful-langchain"
 TRUSTED = ("anthropic", "openai", "google")
 """Top packages whose classes ``loads`` may import. Data is never a reason to import anything else."""
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _refuse(value: Any) -> Any:
+    raise InputError(f"a {type(value).__name__} can't be serialised: {brief(value)}")
+
+
+_encode = json_encoder(separators=(",", ":"), default=_refuse)
 
 
 def dumps(message: Any) -> str:
     """Serialise a message. Raises ``InputError`` for what can't be given back exactly."""
     try:
+        if type(message) is dict and _is_plain(message):
+            text = _encode(message)
+            if MARK not in text and (text.isascii() or _clean(text)):
+                return text
         return _encode(_pack(message))
     except RecursionError:
         raise InputError("the message is nested too deeply, or holds itself; it can't be serialised") from None
@@ -52,6 +62,36 @@ def loads(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise InputError(f"this is no serialised message: {error}") from error
     return _unpack(value) if f'"{MARK}"' in text else value
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+def _is_plain(value: dict[Any, Any]) -> bool:
+    """Whether JSON has a form for everything in it; texts are not looked at."""
+    for key, item in value.items():
+        if type(key) is not str:
+            return False
+        kind = type(item)
+        if kind in _ATOMS:
+            continue
+        if kind is dict:
+            if not _is_plain(item):
+                return False
+        elif kind is not list or not _is_plain_list(item):
+            return False
+    return True
+
+
+def _is_plain_list(value: list[Any]) -> bool:
+    for item in value:
+        kind = type(item)
+        if kind is dict:
+            if not _is_plain(item):
+                return False
+        elif kind not in _ATOMS and (kind is not list or not _is_plain_list(item)):
+            return False
+    return True
 
 
 def _pack(value: Any) -> Any:

@@ -194,11 +194,15 @@ class Promises:
             assert not (fits and meta.over_budget), "P10: it fits and says that it does not"
 
     def restorable(self) -> None:
-        """P13: every id that this compaction put into the history gives back the original, byte for byte."""
+        """P13: every id that this compaction put into the history, and that of each message dropped, gives back the
+        original, byte for byte."""
         from wakeful.engine.verbs import restore
 
+        for dropped in self.result.dropped:
+            (message,) = restore(self.result, dropped.id).messages
+            assert self.dialect.dumps(message) == self.dialect.dumps(self.before[dropped.position]), "P13"
         for move in self.result.plan.moves:
-            if not isinstance(move, (Clear, Digest, Shorten)):
+            if not isinstance(move, (Clear, Digest, Shorten)) or not move.archive_id:
                 continue
             for id in move.archive_id.split(", "):
                 span = restore(self.result, id)
@@ -209,12 +213,17 @@ class Promises:
         for message in self.after:
             for block in self.dialect.read(message).blocks:
                 if isinstance(block, Text) and is_summary(block.text) and message not in self.before:
-                    known = {taken.id for taken in self.result.taken}
-                    fresh = set(summary_ids(block.text)) & known
-                    assert fresh or not known, "P13: the summary names nothing that was archived"
+                    digested = {id for m in self.result.plan.moves if isinstance(m, Digest) for id in ids_of_move(m)}
+                    named = set(summary_ids(block.text))
+                    assert named & digested or not digested, "P13: the summary names nothing that was archived"
 
     def _edited_before(self) -> set[int]:
         return {move.index for move in self.result.plan.moves if isinstance(move, Repair)}
+
+
+def ids_of_move(move: Digest) -> list[str]:
+    """Give the archive ids of a digest's spans; none without an archive."""
+    return move.archive_id.split(", ") if move.archive_id else []
 
 
 def assert_promises(
