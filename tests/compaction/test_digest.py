@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wakeful.compaction.accept import SourceText, words_of
 from wakeful.compaction.archive import is_summary, summary_head, summary_ids
 from wakeful.compaction.digest import Breaker, Digest, DigestLimits, DigestSource, Refused, digest
 from wakeful.compaction.ledger import MOST_READ, extract, telling
@@ -310,6 +312,39 @@ def test_no_request_exceeds_the_summarisers_window_and_calls_are_bounded(window:
     assert sizes
     assert max(sizes) <= window
     assert len(sizes) <= 12
+
+
+def test_of_a_source_beyond_all_chunks_head_and_tail_are_shown_once_and_what_is_left_out_is_said() -> None:
+    prompts: list[str] = []
+
+    def model(request: ChatRequest) -> ChatReply:
+        prompts.append(request.prompt or "")
+        return ChatReply(text=f"Entry 0 to entry {len(prompts)}: the journal speaks of matters.")
+
+    huge = [said(f"Entry {n} of the journal speaks of matters. " * 300) for n in range(900)]
+    for weights in (None, [count(message["content"], "text") for message in huge]):
+        prompts.clear()
+        run(digest(source(huge, weights=weights), limits(summarizer_window=8_000), summarizer=True), model)
+        shown = [int(n) for prompt in prompts for n in re.findall(r"^#(\d+) ", prompt, re.MULTILINE)]
+        assert shown == sorted(set(shown))
+        assert (shown[0], shown[-1]) == (0, 899)
+        left_out = [int(n) for prompt in prompts for n in re.findall(r"(\d+) messages left out here", prompt)]
+        assert left_out == [900 - len(shown)]
+
+
+_WORDS = st.lists(
+    st.sampled_from("order orders red Straße A-17 2026-04-17 café 訂單編號 x ordering pre-order 7".split())
+)
+
+
+@given(source_words=_WORDS, summary_words=_WORDS, enough=st.integers(0, 9))
+def test_words_are_found_in_a_source_as_if_it_were_split(
+    source_words: list[str], summary_words: list[str], enough: int
+) -> None:
+    text, words = "\n".join(source_words), words_of(" ".join(summary_words))
+    found = SourceText(text)
+    assert found.shared(words, enough) == min(enough, len(words & words_of(text)))
+    assert found.has_words(enough) == min(enough, len(words_of(text)))
 
 
 def test_the_summariser_sees_every_block_kind_as_text_and_no_tools() -> None:

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful import compact, plan_compaction
+from wakeful import compact, plan_compaction, restore
+from wakeful.compaction.archive import is_summary, summary_ids
+from wakeful.compaction.moves import Digest
+from wakeful.stores.archive import MemoryArchive
 from wakeful.testing.conversations import DIALECTS, adversarial, random_conversation
 from wakeful.testing.promises import assert_promises
 
@@ -47,13 +50,36 @@ def check(messages: list[Any], dialect: str, **options: Any) -> None:
     window=WINDOWS,
     keep_recent=st.integers(0, 5),
     open_tail=st.booleans(),
+    archived=st.booleans(),
 )
 def test_the_promises_hold_wherever_a_history_is_cut(
-    dialect: str, strategy: str, seed: int, turns: int, cut: float, window: int, keep_recent: int, open_tail: bool
+    dialect: str,
+    strategy: str,
+    seed: int,
+    turns: int,
+    cut: float,
+    window: int,
+    keep_recent: int,
+    open_tail: bool,
+    archived: bool,
 ) -> None:
     messages = random_conversation(dialect, seed, turns, open_tail=open_tail)
     messages = messages[: max(1, round(cut * len(messages)))]
-    check(messages, dialect, strategy=strategy, window=window, keep_recent=keep_recent)
+    archive = MemoryArchive() if archived else None
+    check(messages, dialect, strategy=strategy, window=window, keep_recent=keep_recent, archive=archive)
+
+
+def test_a_digest_names_archive_ids_exactly_where_there_is_an_archive() -> None:
+    messages = random_conversation("openai_chat", 5, 12)
+    for archive in (None, MemoryArchive()):
+        result = compact(messages, window=900, reserve=0, keep_recent=1, archive=archive)
+        (move,) = [move for move in result.plan.moves if isinstance(move, Digest)]
+        (summary,) = [m["content"] for m in result.messages if is_summary(str(m["content"]))]
+        assert bool(summary_ids(summary)) is bool(move.archive_id) is (archive is not None)
+        if archive is not None:
+            assert restore(archive, summary_ids(summary)[-1]).messages
+        for dropped in result.dropped:
+            assert restore(result, dropped.id).messages == (messages[dropped.position],)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

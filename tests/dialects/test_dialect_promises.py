@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wakeful.compaction.measure import weigh_all
 from wakeful.dialects import NAMES, get, guess
 from wakeful.dialects.protocol import (
     Flag,
@@ -79,6 +80,24 @@ def test_weight_agrees_with_what_is_read(name: str, seed: int) -> None:
         texts = sum(count(b.text, "text") for b in view.blocks if isinstance(b, (Text, ToolResult)))
         assert weight.tokens >= texts + dialect.facts.message_overhead
         assert weight.wire_bytes >= sum(b.bytes for b in view.blocks if isinstance(b, Media))
+
+
+@every_dialect
+@given(seed=seeds)
+def test_messages_weigh_the_same_together_and_alone(name: str, seed: int) -> None:
+    dialect = get(name)
+    messages = random_conversation(name, seed, 4, open_tail=True)
+    messages += [message for history in adversarial(name).values() for message in history]
+    assert weigh_all(dialect, messages, count) == [dialect.weigh(message, count) for message in messages]
+
+
+@given(seed=seeds)
+def test_a_field_more_changes_nothing_of_what_is_read_and_weighed(seed: int) -> None:
+    dialect = get("openai_chat")
+    for message in random_conversation("openai_chat", seed, 4, open_tail=True):
+        more = {**message, "annotations": []}
+        assert dialect.read(more) == dialect.read(message)
+        assert weigh_all(dialect, [more], count) == weigh_all(dialect, [message], count)
 
 
 @every_dialect

@@ -345,6 +345,63 @@ def test_what_json_can_not_hold_comes_back_exactly(message: Any) -> None:
     assert repr(back) == repr(message)
 
 
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(max_size=9)
+_KEYS = st.text(max_size=9) | st.sampled_from(["$wakeful", "\ud800"]) | st.integers()
+_VALUES = st.recursive(
+    _LEAVES | st.sampled_from(["\udc80", "$wakeful"]),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(_KEYS, inner),
+    max_leaves=12,
+)
+
+
+@given(_VALUES)
+def test_any_value_comes_back_exactly(value: Any) -> None:
+    dialect = get("openai_chat")
+    message = {"role": "user", "content": value}
+    text = dialect.dumps(message)
+    text.encode("utf-8")
+    assert repr(dialect.loads(text)) == repr(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "read"),
+    [
+        ({"role": "tool", "tool_call_id": 7, "content": "x"}, ToolResult("7", "x")),
+        ({"role": "tool", "tool_call_id": "c", "content": None}, ToolResult("c", "")),
+        (
+            {"role": "tool", "tool_call_id": "c", "content": '{"status": "pending"}'},
+            ToolResult("c", '{"status": "pending"}', provisional=True),
+        ),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}, ToolUse("c", "", {})),
+        (
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}],
+            },
+            ToolUse("c", "f", {"a": 1}),
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [
+                    {
+                        "id": "c",
+                        "type": "custom",
+                        "custom": {"name": "g", "input": "raw"},
+                        "function": {"name": "f", "arguments": "{}"},
+                    }
+                ],
+            },
+            ToolUse("c", "g", "raw"),
+        ),
+    ],
+)
+def test_unusual_chat_messages_are_read_like_usual_ones(message: Any, read: Any) -> None:
+    assert get("openai_chat").read(message).blocks == (read,)
+
+
 def test_not_a_number_comes_back() -> None:
     dialect = get("anthropic")
     back = dialect.loads(dialect.dumps({"role": "user", "content": [{"x": math.nan}]}))

@@ -184,7 +184,9 @@ def _extractive(
     asks, breaker = (failed.asks, failed.breaker) if failed else (0, limits.breaker)
     if room < 8:
         return Refused(code="too_large", detail="no room for a summary", asks=asks, breaker=breaker)
-    ledger = extract(source.dialect, source.messages, room=room * 4, numbers=numbers, folded=folded, people=source.people)
+    ledger = extract(
+        source.dialect, source.messages, room=room * 4, numbers=numbers, folded=folded, people=source.people
+    )
     body = lay_out(ledger, room, limits.count)
     if not body:
         return Refused(code="blank", detail="nothing in it can be extracted", asks=asks, breaker=breaker)

@@ -40,6 +40,7 @@ class Digest:
 
     indexes: tuple[int, ...]
     archive_id: str
+    """Ids of its runs of neighbours, joined by commas; "" without an archive."""
     tokens_before: int
     tokens_after: int
     """Tokens of the summary; in a dry run the most that it may have."""
@@ -54,6 +55,7 @@ class Drop:
 
     indexes: tuple[int, ...]
     archive_id: str
+    """Ids of its runs of neighbours, joined by commas; "" without an archive."""
     tokens_before: int
     tokens_after: int = 0
     reason: str = "the oldest rounds are dropped"

@@ -18,6 +18,7 @@ from wakeful.dialects.native import json_text
 from wakeful.dialects.protocol import Block, Dialect, Media, Opaque, Text, Thinking, ToolResult, ToolUse
 from wakeful.ids import content_id
 
+
 def render(dialect: Dialect, messages: Sequence[Any]) -> str:
     """Render messages whole, a line or more a block."""
     return "\n".join(

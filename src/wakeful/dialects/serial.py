@@ -33,7 +33,6 @@ TRUSTED = ("anthropic", "openai", "google")
 """Top packages whose classes ``loads`` may import. Data is never a reason to import anything else."""
 
 
-
 def _refuse(value: Any) -> Any:
     raise InputError(f"a {type(value).__name__} can't be serialised: {brief(value)}")
 
