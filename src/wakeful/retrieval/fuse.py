@@ -193,7 +193,7 @@ def _bonus(query: Query, held: Sequence[Candidate], settings: RecallSettings) ->
         }
         if named is not None and each.node.source.speaker == named:
             extras["speaker"] = settings.speaker
-        if query.asks_when and lexical.tells_time(each.node.content):
+        if query.asks_when and each.bag.tells_time:
             extras["tells a time"] = settings.time_words
         if query.period is not None and query.period.holds(each.node.asserted_at):
             extras["in the period"] = settings.in_period

@@ -10,24 +10,16 @@ of the idf that is never negative is Lucene's ``BM25Similarity``.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from wakeful.terms import index_terms
+from wakeful.timewords import tells_time
 
 _TAIL = 80
 """Characters at the end of a text where a question mark makes it a question."""
-_TIME_WORDS = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|since|just|weekends?|weeks?|months?|years?"
-    r"|this (?:morning|summer|autumn|fall|winter|spring)|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|january|february|march|april|may|june|july|august|september|october|november|december|(?:19|20)\d\d"
-    r"|gestern|heute|morgen|woche|monat|jahr|hier|demain|semaine|mois|année|ayer|mañana|semana|mes|año)\b"
-    r"|[昨今明前去]天|[昨今明]日|[上下]周|[上下]个?月|[去今明]年|先週|来週|先月|来月|\d+[年月日]",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +31,27 @@ class Bag:
     """Terms, repetitions counted; at least 1."""
     asks: bool
     """It ends in a question."""
-
-
-def tells_time(content: str) -> bool:
-    """Whether a text holds words of time. Asked only for a query that asks when: the search costs more than the rest."""
-    return _TIME_WORDS.search(content) is not None
+    tells_time: bool
+    """Its content, label aside, tells a time."""
 
 
 @lru_cache(maxsize=16384)
 def bag_of(label: str, content: str) -> Bag:
     """Analyse a text once; the same text is the same value."""
-    terms = index_terms(f"{label} {content}" if label else content)
+    said = index_terms(content)
+    terms = [*_label_terms(label), *said] if label else said
     tail = content[-_TAIL:]
     return Bag(
         Counter(terms),
         len(terms) or 1,
         "?" in tail or "？" in tail or "؟" in tail,
+        tells_time(said),
     )
+
+
+@lru_cache(maxsize=4096)
+def _label_terms(label: str) -> tuple[str, ...]:
+    return tuple(index_terms(label))
 
 
 def weights(tallies: Sequence[Sequence[int]]) -> list[float]:
