@@ -26,6 +26,23 @@ def test_the_json_is_whole(filled):
     assert len(data["system_blocks"]) == 2
 
 
+def test_the_diff_is_with_the_turn_before_whether_or_not_that_one_was_compared(filled):
+    filled("context", "where does Ana live?")
+    done = filled("context", "what does Ana drink?", "--diff")
+    assert "behind the last breakpoint" in done.out
+    assert "  was: " in done.out
+    assert "  is:  " in done.out
+
+
+def test_the_diff_counts_bytes_in_any_script(filled, tmp_path):
+    (tmp_path / "t.toml").write_text('name = "Åsa, 受付"\n', encoding="utf-8")
+    filled("context", "where?", "--template", "t.toml")
+    data = filled("context", "what does Ana drink?", "--template", "t.toml", "--diff", "--json").json
+    stable = data["system_prompt"].removesuffix(data["turn_block"]).encode()
+    assert data["stable_bytes"] == len(stable)
+    assert data["first_byte_moved"] >= len(stable)
+
+
 def test_the_diff_shows_that_only_the_turn_moved(filled):
     assert filled("context", "where does Ana live?", "--diff", "--json").json["first_byte_moved"] is None
     data = filled("context", "what does Ana drink?", "--diff", "--json").json

@@ -39,7 +39,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
 
     if not Path(arguments.db).is_file():
         raise InputError(f"no such archive: {arguments.db}")
-    archive = SqliteArchive(arguments.db)
+    archive = SqliteArchive(arguments.db, make=False)
     try:
         if arguments.id is None:
             for entry in archive.list():

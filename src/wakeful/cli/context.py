@@ -32,7 +32,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.add_argument("--budget", type=int, default=6_000, metavar="N", help="most tokens of the prompt")
     command.add_argument("--memory-most", type=int, default=2_000, metavar="N", help="most tokens of the memories")
     command.add_argument("--tool", action="append", default=[], metavar="NAME=TEXT", help="a tool, repeatable")
-    command.add_argument("--diff", action="store_true", help="compare with the last one shown for this scope")
+    command.add_argument("--diff", action="store_true", help="show the first byte that moved since the last one")
     command.add_argument("--json", action="store_true", help="print everything as JSON")
     command.set_defaults(run=run)
 
@@ -54,18 +54,17 @@ def run(arguments: argparse.Namespace) -> int:
         manager = make_context_manager(config, memory=memory, template=template, tools=tools)
         made = asyncio.run(manager.assemble(query=arguments.query, scope=scope, intent_verdict=None))
         text = made.system_prompt or ""
-        moved = None
-        if arguments.diff:
-            (before,) = memory.store.execute((GetState(scope, LAST),))
-            moved = first_moved(before, text) if isinstance(before, str) else None
-            memory.store.execute((PutState(scope, LAST, text),))
-    stable = len(text) - len(made.turn_block or "")
+        before, _ = memory.store.execute((GetState(scope, LAST), PutState(scope, LAST, text)))
+    moved = first_moved(before, text) if arguments.diff and isinstance(before, str) else None
+    stable = len(text.encode()) - len((made.turn_block or "").encode())
     if arguments.json:
         print(json.dumps(_data(made, moved, stable), ensure_ascii=False))
         return 0
     print("\n".join(picture(made, arguments.budget)))
     if arguments.diff:
         print(_difference(moved, stable))
+    if moved is not None and moved >= 0:
+        print(f"  was: {_around(before, moved)}\n  is:  {_around(text, moved)}")
     return 0
 
 
@@ -103,6 +102,13 @@ def _difference(moved: int | None, stable: int) -> str:
         return "\nthe same bytes as the last time"
     where = "before the last breakpoint: the cache is lost" if moved < stable else "behind the last breakpoint"
     return f"\nthe first byte that moved is {moved:,}, {where}"
+
+
+def _around(text: str, byte: int, width: int = 60) -> str:
+    """The text from a little before a byte on, on one line."""
+    raw = text.encode()
+    cut = raw[max(0, byte - 20) : byte + width].decode(errors="ignore")
+    return repr(cut)[1:-1]
 
 
 def _data(made: AssembledContext, moved: int | None, stable: int) -> dict[str, Any]:

@@ -51,6 +51,8 @@ def add_embedder(command: argparse.ArgumentParser) -> None:
 
 def place(arguments: argparse.Namespace) -> str:
     """Give the store's URL."""
+    if arguments.db == "":
+        raise InputError("--db is empty; give a SQLite file or a store's URL, or leave it out")
     given = arguments.db or os.environ.get("WAKEFUL_DB") or DEFAULT_DB
     return given if "://" in given else "sqlite:///" + quote(given, safe="/")
 
@@ -59,6 +61,8 @@ def scope_of(arguments: argparse.Namespace, default: str | None = None) -> Memor
     """Give the scope. Raises ``InputError`` when none is named."""
     from wakeful.records import MemoryScope
 
+    if arguments.scope == "":
+        raise InputError("--scope is empty; give it such as org:acme/user:ana, or leave it out")
     given = arguments.scope or os.environ.get("WAKEFUL_SCOPE") or default
     if not given:
         raise InputError("whose memory? give --scope org:acme/user:ana, or set WAKEFUL_SCOPE")
@@ -67,7 +71,7 @@ def scope_of(arguments: argparse.Namespace, default: str | None = None) -> Memor
 
 def scope_if_named(arguments: argparse.Namespace) -> MemoryScope | None:
     """Give the scope; None when none is named."""
-    return scope_of(arguments) if arguments.scope or os.environ.get("WAKEFUL_SCOPE") else None
+    return scope_of(arguments) if arguments.scope is not None or os.environ.get("WAKEFUL_SCOPE") else None
 
 
 def file_of(url: str) -> Path | None:

@@ -34,6 +34,7 @@ from wakeful.ops_archive import (
     ArchiveRemove,
     ArchiveStats,
 )
+from wakeful.stores import sqlite_mark
 from wakeful.stores.archive import rank, size_of
 from wakeful.stores.named_sql import named_sql
 from wakeful.terms import index_terms, query_terms
@@ -49,19 +50,19 @@ CANDIDATES = 64
 
 
 class SqliteArchive:
-    """An archive in a file. Opening one makes it when it is not there.
+    """An archive in a file. Opening one makes it when it is not there, unless ``make`` is False.
 
     Raises ``SchemaError`` for a file that is no archive of this version, ``StoreBusy`` when it stays locked.
     """
 
-    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS, make: bool = True) -> None:
         self.path = str(path)
         self._sql = named_sql("archive.sql")
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
         try:
             self._db = sqlite3.connect(self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-            self._prepare(self._db)
+            self._prepare(self._db, make)
         except sqlite3.Error as error:
             self.close()
             raise _wrapped(error, self.path) from error
@@ -108,9 +109,10 @@ class SqliteArchive:
             self._db.close()
             self._db = None
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
+    def _prepare(self, db: sqlite3.Connection, make: bool) -> None:
+        sqlite_mark.check(db)
         held = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if held and "archive_meta" not in held and "archive_records" in held:
+        if "archive_meta" not in held and (not make or "archive_records" in held):
             raise SchemaError(f"{self.path} is no archive of this version")
         db.execute("PRAGMA journal_mode = WAL").fetchall()
         db.execute("PRAGMA synchronous = FULL")
@@ -120,6 +122,7 @@ class SqliteArchive:
             if "archive_meta" not in held:
                 for statement in self._sql["schema"].split(";\n"):
                     db.execute(statement)
+                sqlite_mark.mark(db)
                 db.execute("INSERT OR IGNORE INTO archive_meta VALUES ('schema', ?)", (SCHEMA,))
             found = db.execute("SELECT value FROM archive_meta WHERE key = 'schema'").fetchone()
             db.execute("COMMIT")

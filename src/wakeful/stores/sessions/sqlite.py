@@ -16,6 +16,7 @@ from typing import Any
 
 from wakeful.errors import SchemaError, StoreBusy, StoreError
 from wakeful.ops_session import SessionOp
+from wakeful.stores import sqlite_mark
 from wakeful.stores.named_sql import named_sql
 from wakeful.stores.sessions.sqlstore import READS, run_op
 
@@ -89,6 +90,11 @@ class SqliteSessions:
     def _open(self) -> sqlite3.Connection:
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
+        try:
+            sqlite_mark.check(db)
+        except BaseException:
+            db.close()
+            raise
         db.execute("PRAGMA journal_mode = WAL").fetchall()
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
@@ -99,6 +105,7 @@ class SqliteSessions:
         with _transaction(db, writes=True):
             for statement in self._sql["schema"].split(";\n"):
                 db.execute(statement)
+            sqlite_mark.mark(db)
             db.execute("INSERT OR IGNORE INTO session_meta VALUES ('schema', ?)", (SCHEMA,))
             (found,) = db.execute("SELECT value FROM session_meta WHERE key = 'schema'").fetchone()
         if found != SCHEMA:

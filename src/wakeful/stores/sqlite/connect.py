@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wakeful.errors import MemoryContractError, SchemaError, StoreBusy, StoreError
-from wakeful.stores import rules
+from wakeful.stores import rules, sqlite_mark
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another before ``StoreBusy``. A write holds the lock for milliseconds."""
@@ -76,6 +76,7 @@ class Pool:
                 cached_statements=256,
             )
             try:
+                sqlite_mark.check(connection)
                 connection.execute("PRAGMA journal_mode = WAL").fetchone()
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA secure_delete = ON")
