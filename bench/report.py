@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import shutil
 import sys
@@ -16,16 +17,20 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import goals
 from common import BENCH, OUT, RESULTS
+
+MOST_ROWS = 30
+"""Rows of a list that the page shows."""
 
 HEAD = """# Results
 
 Written by `python bench/report.py` from `bench/results/*.json`; do not edit.
 
-Measured on two cores that ran other work at the same time: compare figures of one table, and do not quote times. What falls
-short of what we want: cold compaction of 5,000 messages against LangChain's middleware (0.34 of its time without a digest,
-above 1 with one), the whole of `recall` (7 ms and more, though each index lookup is short) and with it assembly over a
-memory, `remember` below 8,000 turns a second, co-occurrence in a burst of 4,000 nodes (0.75 s), and PostgreSQL's recall.
+Two cores that may have run other work at the same time: compare figures of one table, and do not quote times. CPU seconds
+are of the measuring process.
+
+## What we want, and where we are
 
 """
 
@@ -38,8 +43,9 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     for name in arguments.keep:
         shutil.copyfile(OUT / f"{name}.json", RESULTS / f"{name}.json")
-    pages = [page(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json"))]
-    (BENCH / "RESULTS.md").write_text(HEAD + "\n".join(pages))
+    records = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+    head = HEAD + "\n".join(goals.table({each["bench"]: each["result"] for each in records})) + "\n\n"
+    (BENCH / "RESULTS.md").write_text(head + "\n".join(map(page, records)))
 
 
 def page(record: dict[str, Any]) -> str:
@@ -48,6 +54,7 @@ def page(record: dict[str, Any]) -> str:
     lines = [
         f"## {record['bench']}",
         "",
+        *question(record["command"]),
         f"`{record['command']}`",
         "",
         f"{origin}, input {record.get('input', '-')}",
@@ -56,39 +63,72 @@ def page(record: dict[str, Any]) -> str:
     return "\n".join(lines + shown(record["result"])) + "\n"
 
 
+def question(command: str) -> list[str]:
+    """What a benchmark asks: the first line of its module's docstring."""
+    name = next((part for part in command.split() if part.endswith(".py")), "")
+    path = BENCH.parent / name
+    if not path.is_file():
+        return []
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return [text.splitlines()[0], ""] if text else []
+
+
 def shown(value: Any, title: str = "") -> list[str]:
     """Show a result: rows of the same fields as a table, other values as a list; long lists of rows are left to the file."""
-    if isinstance(value, dict):
-        rows = {name: row for name, row in value.items() if isinstance(row, dict)}
-        plain = {name: item for name, item in value.items() if not isinstance(item, dict | list)}
-        lists = {name: item for name, item in value.items() if isinstance(item, list)}
-        out = [f"### {title}", ""] if title else []
-        out += [f"- {name}: {cell(item)}" for name, item in plain.items()] + ([""] if plain else [])
-        for name, item in lists.items():
-            rows_only = bool(item) and isinstance(item[0], dict)
-            out.append(f"- {name}: {len(item)} rows in the file" if rows_only else f"- {name}: {item}")
-        out += [""] if lists else []
-        if rows and len({tuple(row) for row in rows.values()}) == 1 and all(rows.values()):
-            return out + table(rows)
-        for name, row in rows.items():
-            out += shown(row, name)
-        return out
-    return [cell(value), ""]
+    if not isinstance(value, dict):
+        return [cell(value), ""]
+    out = [f"### {title}", ""] if title else []
+    plain = {name: item for name, item in value.items() if not isinstance(item, dict | list)}
+    out += [f"- {name}: {cell(item)}" for name, item in plain.items()]
+    rest: list[str] = []
+    groups: dict[str, dict[str, Any]] = {}
+    for name, item in value.items():
+        if isinstance(item, list) and item and isinstance(item[0], dict):
+            if len(item) > MOST_ROWS:
+                out.append(f"- {name}: {len(item)} rows in the file")
+            else:
+                rest += [f"### {name}", "", *table({str(at): row for at, row in enumerate(item)}, numbered=True)]
+        elif isinstance(item, list):
+            out.append(f"- {name}: {', '.join(map(cell, item)) or 'none'}")
+        elif isinstance(item, dict) and item:
+            groups[name] = item
+    out += [""] if out and out[-1] else []
+    if len(groups) > 1 and len({tuple(flat(row)) for row in groups.values()}) == 1:
+        return out + table(groups) + rest
+    for name, row in groups.items():
+        out += shown(row, name)
+    return out + rest
 
 
-def table(rows: dict[str, dict[str, Any]]) -> list[str]:
-    """Show rows of the same fields."""
-    fields = list(next(iter(rows.values())))
-    out = ["| | " + " | ".join(fields) + " |", "|---" * (len(fields) + 1) + "|"]
-    for name, row in rows.items():
-        out.append(f"| {name} | " + " | ".join(cell(row[key]) for key in fields) + " |")
+def flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the fields of its inner rows beside its own."""
+    out: dict[str, Any] = {}
+    for name, item in row.items():
+        if isinstance(item, dict):
+            out |= {f"{name} {inner}": value for inner, value in flat(item).items()}
+        else:
+            out[name] = item
+    return out
+
+
+def table(rows: dict[str, dict[str, Any]], *, numbered: bool = False) -> list[str]:
+    """Show rows; ``numbered`` ones have no name."""
+    flats = {name: flat(row) for name, row in rows.items()}
+    fields = list(dict.fromkeys(field for row in flats.values() for field in row))
+    first = [] if numbered else [""]
+    out = [f"| {' | '.join([*first, *fields])} |", "|---" * (len(fields) + len(first)) + "|"]
+    for name, row in flats.items():
+        cells = [*([] if numbered else [name]), *(cell(row.get(field, "")) for field in fields)]
+        out.append(f"| {' | '.join(cells)} |")
     return [*out, ""]
 
 
 def cell(value: Any) -> str:
     """Show one value."""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.4g}" if value < 10_000 else f"{value:,.0f}"
+    if isinstance(value, list | dict):
+        return ", ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
