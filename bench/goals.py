@@ -65,6 +65,17 @@ def _merge_growth(result: Any) -> float:
     return _row(result["merge"], nodes=5_000)["seconds"] / _row(result["merge"], nodes=1_250)["seconds"] / 4
 
 
+def _costs(figure: str) -> Callable[[Any], float]:
+    def read(result: Any) -> float:
+        worst = 0.0
+        for rows in result.values():
+            whole = next(row[figure] for name, row in rows.items() if name.endswith("without extraction"))
+            worst = max(worst, *(row[figure] - whole for name, row in rows.items() if name.startswith("  without")))
+        return worst
+
+    return read
+
+
 _SYMFONIC = "symfonic-core 9.12, published"
 
 GOALS: tuple[Goal, ...] = (
@@ -90,6 +101,12 @@ GOALS: tuple[Goal, ...] = (
          lambda r: r["locomo"]["wakeful, static"]["ndcg@10"], 62, "%", least=True, peer="60.9 tuned"),
     Goal("LoCoMo recall@10, no embedder", "recall-static",
          lambda r: r["locomo"]["wakeful, no embedder"]["recall@10"], 77, "%", least=True, peer="75.9 tuned"),
+    *(Goal(f"most that an ingredient costs, {figure} on either set", "recall-static-without", _costs(figure), 0.5,
+           "points") for figure in ("recall@10", "ndcg@10")),
+    Goal("LoCoMo recall@10, MiniLM", "recall-minilm", lambda r: r["locomo"]["wakeful, minilm"]["recall@10"], 84, "%",
+         least=True),
+    Goal("LoCoMo nDCG@10, MiniLM", "recall-minilm", lambda r: r["locomo"]["wakeful, minilm"]["ndcg@10"], 64, "%",
+         least=True),
     *(Goal(f"recall p95, {size:,} nodes, SQLite", "recall_latency", _recall(size), most, "ms CPU", peer=peer)
       for size, most, peer in ((1_000, 3, "2.9"), (10_000, 4, "31.7"), (50_000, 6, "156"), (200_000, 12, ""))),
     Goal("recall p95, 200,000 nodes, PostgreSQL", "postgres_latency",

@@ -68,7 +68,7 @@ def answered(flow, vectors=None):
         need = next(flow)
         while True:
             assert isinstance(need, Embed)
-            need = flow.send(vectors)
+            need = flow.send([vectors[text] for text in need.texts])
     except StopIteration as stop:
         return stop.value
 
@@ -103,9 +103,14 @@ def test_routing_keeps_what_is_always_included():
 def test_routing_by_meaning_finds_what_shares_no_word():
     from array import array
 
-    vectors = [array("f", v).tobytes() for v in ([1, 0], [0, 1], [1, 0], [0, 1], [0, 1])]
-    routing = answered(route("is it raining", TOOLS, meaning=True), vectors)
-    assert routing.names == ("get_weather",)
+    query = "is it raining"
+    vectors = {f"{tool.name}: {tool.description}": array("f", [0, 1]).tobytes() for tool in TOOLS}
+    vectors[query] = vectors["get_weather: Weather of a city"] = array("f", [1, 0]).tobytes()
+    kept = {}
+    assert answered(route(query, TOOLS, meanings=kept), vectors).names == ("get_weather",)
+    assert kept == {text: vector for text, vector in vectors.items() if text != query}
+    # What is kept is not asked for again.
+    assert answered(route(query, TOOLS, meanings=kept), {query: vectors[query]}).names == ("get_weather",)
 
 
 def skill(tool: str, before: object, scope: str = "org:acme", **values) -> MemoryNode:

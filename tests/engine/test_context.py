@@ -23,7 +23,8 @@ from wakeful.engine.context import (
 from wakeful.engine.context_parts import ContextParts, make_context_manager
 from wakeful.engine.memory import Memory
 from wakeful.engine.memory_async import AsyncMemory
-from wakeful.errors import ConfigError
+from wakeful.errors import ConfigError, ModelError
+from wakeful.models.embed import CallableEmbedder
 from wakeful.needs import ToolSpec
 from wakeful.records import MemoryNode, MemoryScope, Source
 
@@ -281,6 +282,40 @@ def test_the_prefix_is_the_same_bytes_over_changing_queries_and_clock(memory):
         got = assemble(manager, query=f"question {number} about coffee and refunds")
         seen.add((str(got.system_blocks), got.state_overrides["system_prompt_hash"]))
     assert len(seen) == 1
+
+
+def test_a_turn_embeds_its_query_and_the_tools_only_once():
+    asked = []
+
+    def embedder(texts):
+        asked.append(list(texts))
+        return [[1.0, float(len(text))] for text in texts]
+
+    with Memory.open("memory://", embedder=CallableEmbedder(embedder, model_id="two")) as memory:
+        manager = make_context_manager(ContextConfig(), memory=memory, tools=TOOLS)
+        for query in ("where?", "when?"):
+            asyncio.run(manager.assemble(query=query, scope=ANA, intent_verdict=None))
+    tools = [f"{tool.name}: {tool.description}" for tool in TOOLS]
+    texts = [text for batch in asked for text in batch if text in tools]
+    assert sorted(texts) == sorted(tools)
+
+
+def test_an_embedder_that_fails_costs_the_meaning_and_not_the_turn():
+    working = True
+
+    def embedder(texts):
+        if not working:
+            raise ModelError("the embedder is down")
+        return [[1.0, 0.0] for _ in texts]
+
+    with Memory.open("memory://", embedder=CallableEmbedder(embedder, model_id="two")) as memory:
+        memory.remember(ANA, "Ana only drinks decaf.")
+        working = False
+        manager = make_context_manager(ContextConfig(), memory=memory, tools=TOOLS)
+        context = asyncio.run(manager.assemble(query="refund the decaf", scope=ANA, intent_verdict=None))
+    assert "error" not in context.metadata
+    assert "Tools for this turn:\nrefund_order" in context.turn_block
+    assert "decaf" in context.turn_block
 
 
 def test_due_reminders_appear_once(memory):

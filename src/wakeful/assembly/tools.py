@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import mul
 
 from wakeful.needs import Flow, ToolSpec, embed
 
@@ -43,19 +45,26 @@ def words(text: str) -> frozenset[str]:
 
 
 def route(
-    query: str, tools: Sequence[ToolSpec], *, always_include: Sequence[str] = (), most: int = 12, meaning: bool = False
+    query: str,
+    tools: Sequence[ToolSpec],
+    *,
+    always_include: Sequence[str] = (),
+    most: int = 12,
+    meanings: MutableMapping[str, bytes] | None = None,
 ) -> Flow[Routing]:
     """Choose at most ``most`` tools for a query, those of ``always_include`` beside them.
 
-    ``meaning``: vectors are asked for and compared too. When no tool matches, all stay: a wrong guess must not take the
-    model's hands away.
+    ``meanings``: vectors are compared too, and those of the tools are kept in it, so that a turn embeds its query alone;
+    None: words only. When no tool matches, all stay: a wrong guess must not take the model's hands away.
     """
     asked = words(query)
-    scores = [_overlap(asked, words(f"{tool.name} {tool.description}")) for tool in tools]
-    if meaning and tools:
-        texts = (query, *(f"{tool.name}: {tool.description}" for tool in tools))
-        vectors = yield from embed(texts, "query")
-        scores = [max(score, _cosine(vectors[0], vector)) for score, vector in zip(scores, vectors[1:], strict=True)]
+    texts = [f"{tool.name}: {tool.description}" for tool in tools]
+    scores = [_overlap(asked, _offered(text)) for text in texts]
+    if meanings is not None and tools:
+        new = tuple(dict.fromkeys(text for text in texts if text not in meanings))
+        meanings.update(zip(new, (yield from embed(new, "document")), strict=True))
+        (sought,) = yield from embed((query,), "query")
+        scores = [max(score, _cosine(sought, meanings[text])) for score, text in zip(scores, texts, strict=True)]
     kept = {index for index, score in enumerate(scores) if score >= LEAST_SCORE}
     named = {index for index, tool in enumerate(tools) if tool.name in always_include}
     narrowed = bool(kept) and len(kept | named) < len(tools)
@@ -68,6 +77,11 @@ def route(
         scores=tuple((tool.name, score) for tool, score in zip(tools, scores, strict=True)),
         narrowed=narrowed,
     )
+
+
+@lru_cache(maxsize=4096)
+def _offered(text: str) -> frozenset[str]:
+    return words(text)
 
 
 def _overlap(asked: frozenset[str], offered: frozenset[str]) -> float:
@@ -83,4 +97,4 @@ def _stem(word: str) -> str:
 
 def _cosine(left: bytes, right: bytes) -> float:
     a, b = array("f", left), array("f", right)
-    return sum(x * y for x, y in zip(a, b, strict=True))
+    return sum(map(mul, a, b), 0.0)

@@ -30,8 +30,8 @@ from wakeful.engine.context import (
     resolve_strategy_name,
 )
 from wakeful.engine.drive import adrive, drive, utc_now
-from wakeful.errors import ConfigError, WakefulError
-from wakeful.needs import Embed, Flow, Need, ToolSpec, now, run
+from wakeful.errors import ConfigError, ModelError, WakefulError
+from wakeful.needs import Flow, Need, ToolSpec, now, run
 from wakeful.ops import QueryNodes, Visibility
 from wakeful.records import MemoryLayer, MemoryNode, MemoryScope
 
@@ -57,6 +57,8 @@ class ContextParts:
     tokens: Callable[[str], int] | None = None
     """Counts tokens; None: the estimate of ``compact``."""
     clock: Callable[[], datetime] = utc_now
+    _meanings: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Vectors of the tools, by their texts."""
 
     def count(self, text: str) -> int:
         """Tokens of a text."""
@@ -93,18 +95,19 @@ class ContextParts:
         return list(routing.names) if routing.narrowed else None
 
     async def route(self, query: str) -> Routing:
-        """Score every tool for a query, by words and, where the memory has an embedder, by meaning."""
+        """Score every tool for a query, by words and, where the memory has an embedder, by meaning.
+
+        An embedder that fails costs the comparison by meaning, and not the turn.
+        """
         flows = getattr(self.memory, "flows", None)
-        meaning = flows is not None and flows.embedder is not None
-
-        def answer(need: Need) -> Any:
-            assert isinstance(need, Embed)
-            assert flows is not None
-            return flows.answer(need)
-
         config = self.config
-        flow = route(query, self.tools, always_include=config.always_include, most=config.max_tools, meaning=meaning)
-        return drive(flow, answer)
+        how: dict[str, Any] = {"always_include": config.always_include, "most": config.max_tools}
+        if flows is not None and flows.embedder is not None:
+            try:
+                return await adrive(route(query, self.tools, meanings=self._meanings, **how), flows.aanswer)
+            except ModelError:
+                logger.warning("the embedder failed; tools are chosen by their words", exc_info=True)
+        return drive(route(query, self.tools, **how), _nothing)
 
     async def build_prompt(
         self,
@@ -267,6 +270,10 @@ def _profile(scope: MemoryScope) -> Flow[tuple[MemoryNode, ...]]:
     (found,) = yield from run(QueryNodes(scope=scope, visibility=visibility, label=PROFILE, order="id", limit=8))
     nodes: tuple[MemoryNode, ...] = found
     return nodes
+
+
+def _nothing(need: Need) -> Any:
+    raise ConfigError(f"choosing tools by their words needs nothing, not {type(need).__name__}")
 
 
 async def _awaited(value: Any) -> Any:
