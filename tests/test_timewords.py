@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.retrieval.lexical import bag_of
+from wakeful.sketches import bag_of
 from wakeful.terms import index_terms
 from wakeful.timewords import tells_time
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, Status
+from wakeful.sketches import Sketch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +194,34 @@ class SearchVector:
     limit: int = 50
 
 
+class Found(NamedTuple):
+    """A row found by words, by meaning, or by both."""
+
+    sketch: Sketch
+    words: float | None
+    """As ``SearchText`` scores it; None: not among the best by words."""
+    cosine: float | None
+    """None: not among the nearest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCandidates:
+    """What ``SearchText`` and ``SearchVector`` find, in one go and as sketches. Result: tuple of ``Found``, in no order.
+
+    ``terms`` empty or ``vector`` None: it is not searched by that. The sketches count ``terms``.
+    """
+
+    scope: MemoryScope
+    terms: tuple[str, ...]
+    vector: bytes | None
+    model: str
+    visibility: Visibility
+    by_words: int
+    """Limit of what is found by words."""
+    by_meaning: int
+    """Limit of what is found by vector."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjacent:
     """The rows said just before and after each of these: same owner, ``source.session`` and layer, by ``asserted_at``.
@@ -200,13 +229,14 @@ class Adjacent:
     Rows of one instant stand in the order they were first written. A row without a session has no neighbours; rows that
     ``visibility`` hides are skipped and take no distance.
 
-    Result: tuple of ``(anchor id, distance, MemoryNode)``, distance -k ... -1, 1 ... k.
+    Result: tuple of ``(anchor id, distance, Sketch)``, distance -k ... -1, 1 ... k; the sketches count ``terms``.
     """
 
     scope: MemoryScope
     ids: tuple[str, ...]
     visibility: Visibility
     distance: int = 1
+    terms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,6 +458,7 @@ MemoryOp: TypeAlias = (
     | QuerySubtree
     | SearchText
     | SearchVector
+    | FindCandidates
     | Adjacent
     | UpdateNodes
     | Touch

@@ -44,11 +44,19 @@ def time_class(term: str) -> int:
     return 0
 
 
+def time_classes(terms: Iterable[str]) -> list[int]:
+    """What each term says of time, those left out that say nothing."""
+    return [kind for kind in map(time_class, terms) if kind]
+
+
+def tell(classes: Iterable[int]) -> bool:
+    """Whether terms of these classes together tell a time."""
+    found = 0
+    for kind in classes:
+        found |= kind
+    return bool(found & TELLS) or found & (UNIT | NUMBER) == UNIT | NUMBER
+
+
 def tells_time(terms: Iterable[str]) -> bool:
     """Whether a text of these terms tells a time."""
-    found = 0
-    for term in terms:
-        found |= time_class(term)
-        if found & TELLS:
-            return True
-    return found & (UNIT | NUMBER) == UNIT | NUMBER
+    return tell(time_classes(terms))

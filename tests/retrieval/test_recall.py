@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from wakeful import Memory, MemoryEdge, MemoryNode, MemoryScope, Turn
 from wakeful.needs import Embed, Now, Run
-from wakeful.ops import Adjacent, GetEdges, SearchText, SearchVector, TextHit
+from wakeful.ops import Adjacent, FindCandidates, Found, GetEdges, GetNodes
 from wakeful.records import Source
 from wakeful.retrieval import RecallSettings
 from wakeful.retrieval.activation import spread
 from wakeful.retrieval.query import period_of, read_query
 from wakeful.retrieval.recall import Ask, recall
+from wakeful.sketches import sketch_of
 
 AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SCOPE = MemoryScope.of(("org", "acme"), ("user", "ana"))
@@ -30,7 +31,7 @@ def opened() -> Memory:
     return Memory.open("memory://", embedder=False, clock=lambda: AT)
 
 
-def test_the_flow_reads_twice_and_writes_nothing() -> None:
+def test_the_flow_reads_what_it_needs_and_writes_nothing() -> None:
     said = [
         node("What do you research?", "q", source=Source(session="s")),
         node("Whales.", "a", source=Source(session="s")),
@@ -40,12 +41,17 @@ def test_the_flow_reads_twice_and_writes_nothing() -> None:
     assert flow.send(AT) == Embed(("research",), "query")
     search = flow.send((b"\0\0\x80?",))
     assert isinstance(search, Run)
-    assert [type(op) for op in search.ops] == [SearchText, SearchVector]
-    around = flow.send(((TextHit(said[0], 2.0),), (TextHit(said[0], 0.4),)))
+    assert [type(op) for op in search.ops] == [FindCandidates]
+    around = flow.send(((Found(sketch_of(said[0], ("research",)), 2.0, 0.4),),))
     assert isinstance(around, Run)
     assert [type(op) for op in around.ops] == [Adjacent, GetEdges]
+    # One row was not at hand: it alone is read, since it is shown.
+    wanted = flow.send(((("q", 1, sketch_of(said[1], ("research",))._replace(node=None)),), ()))
+    assert isinstance(wanted, Run)
+    assert [type(op) for op in wanted.ops] == [GetNodes]
+    assert wanted.ops[0].ids == ("a",)
     with pytest.raises(StopIteration) as stop:
-        flow.send((((("q", 1, said[1]),)), ()))
+        flow.send(((said[1],),))
     found = stop.value.value
     assert {hit.node.id for hit in found} == {"q", "a"}
     answer = next(hit for hit in found if hit.node.id == "a")

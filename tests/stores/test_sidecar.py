@@ -9,9 +9,11 @@ import numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wakeful.records import MemoryScope
 from wakeful.stores import bm25
-from wakeful.stores.sidecar import Segment, Wanted, search_words
+from wakeful.stores.sidecar import Segment, Wanted
 from wakeful.stores.sidecar.best import best_above_zero
+from wakeful.stores.sidecar.search import by_words, numbered
 from wakeful.stores.sidecar.vectors import Vectors
 from wakeful.stores.vectors import dots
 
@@ -21,7 +23,8 @@ texts = st.lists(st.sampled_from(["oslo", "boat", "tea", "sold", "blue"]), min_s
 
 
 def row(number: int, text: str) -> tuple[object, ...]:
-    return (number, 1, 0, None, None, None, None, text, None)
+    outline = (f"n{number}", None, None, 0, 5.0, 0, "", text, None)
+    return (number, 1, 0, None, None, None, None, text, None, *outline)
 
 
 @given(
@@ -40,7 +43,7 @@ def test_the_best_are_those_that_sorting_gives(scores: list[float], limit: int) 
 def test_words_are_scored_as_by_a_plain_reading_whatever_was_added_and_replaced(
     batches: list[list[str]], data: st.DataObject
 ) -> None:
-    segment, held = Segment(""), {}
+    segment, held = Segment(MemoryScope.parse("org:acme"), ""), {}
     for batch in batches:
         fresh = dict(enumerate(batch, len(held)))
         segment.add([row(number, text) for number, text in fresh.items()])
@@ -49,7 +52,7 @@ def test_words_are_scored_as_by_a_plain_reading_whatever_was_added_and_replaced(
         segment.replace([row(number, text) for number, text in changed.items()])
         held |= changed
     terms = ("oslo", "tea", "unknown")
-    found = dict(search_words([segment], terms, EVERY, len(held)))
+    found = dict(numbered(by_words([segment], terms, EVERY, len(held))))
     bags = {number: Counter(text.split()) for number, text in held.items()}
     mean = sum(bag.total() for bag in bags.values()) / len(bags)
     wanted = {}

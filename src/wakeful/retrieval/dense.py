@@ -6,7 +6,7 @@ found by vector says something. A candidate that was found by words alone counts
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 
 def spread_out(scores: Sequence[float]) -> list[float]:
@@ -19,8 +19,10 @@ def spread_out(scores: Sequence[float]) -> list[float]:
     return [(score - least) / (most - least) for score in scores]
 
 
-def closeness(cosines: Mapping[str, float]) -> dict[str, float]:
-    """Bring the cosines of what was found by vector to 0 to 1, by node id. A single one counts in full."""
-    if len(cosines) == 1:
-        return dict.fromkeys(cosines, 1.0)
-    return dict(zip(cosines, spread_out(list(cosines.values())), strict=True))
+def closeness(cosines: Sequence[float | None]) -> list[float]:
+    """Bring the cosines of what was found by vector to 0 to 1; None becomes 0. A single one counts in full."""
+    held = [cosine for cosine in cosines if cosine is not None]
+    if len(held) == 1:
+        return [0.0 if cosine is None else 1.0 for cosine in cosines]
+    spread = iter(spread_out(held))
+    return [0.0 if cosine is None else next(spread) for cosine in cosines]

@@ -12,200 +12,191 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import add
 
-from wakeful.records import MemoryNode
 from wakeful.retrieval import lexical
 from wakeful.retrieval.dense import closeness
+from wakeful.retrieval.pool import Pool
 from wakeful.retrieval.query import Query
 from wakeful.retrieval.settings import RecallSettings
+from wakeful.sketches import Sketch, micros
 from wakeful.terms import query_terms
 
 FRONT = 16
 """Best candidates by which the fit of a recall is judged."""
 
-
-@dataclass(slots=True)
-class Candidate:
-    """A row that is weighed; a working value of one recall."""
-
-    node: MemoryNode
-    words: float | None = None
-    """The store's BM25; None: not found by words."""
-    cosine: float | None = None
-    """None: not found by vector."""
-    before: str | None = None
-    after: str | None = None
-    """Ids of its neighbours in time, as far as they are candidates."""
-    bag: lexical.Bag = field(init=False)
-    session: tuple[object, str] = field(init=False)
-    """Key of its session; a row without one is its own."""
-    tally: tuple[int, ...] = ()
-    base: float = 0.0
-    """Words, meaning, window and session together."""
-    parts: dict[str, float] = field(default_factory=dict)
-    score: float = 0.0
-
-    def __post_init__(self) -> None:
-        node = self.node
-        self.bag = lexical.bag_of(node.label, node.content)
-        session = node.source.session
-        self.session = (None, node.id) if session is None else (node.scope.levels, session)
+Column = Sequence[float]
+"""A value for each candidate, by its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """All candidates, scored."""
 
-    candidates: Mapping[str, Candidate]
+    pool: Pool
     idf: tuple[float, ...]
     """Weight of each query term among the candidates."""
+    base: dict[str, Column]
+    """Words, meaning, window and session, by name."""
+    gains: Sequence[float]
+    """What each inherits from the better of its neighbours."""
+    origins: Sequence[str]
+    """Which neighbour that is."""
+    bonus: dict[str, Column]
+    """What else adds to a score or takes from it, by name; 0 where it does not apply."""
+    scores: list[float]
 
-    def fit(self) -> float:
+    def parts(self, place: int) -> dict[str, float]:
+        """The parts of one candidate's score, by name."""
+        parts = {name: column[place] for name, column in self.base.items()}
+        if self.gains[place]:
+            parts[self.origins[place]] = self.gains[place]
+        return parts | {name: column[place] for name, column in self.bonus.items() if column[place]}
+
+    def fit(self, ordered: Sequence[int]) -> float:
         """How well the best candidate fits the query in itself, 0 to 1: its share of the query's words, or its cosine."""
         best = 0.0
-        front = sorted(self.candidates.values(), key=lambda each: -each.score)[:FRONT]
-        for each in front:
-            best = max(best, lexical.coverage(each.tally, self.idf), each.cosine or 0.0)
+        for place in ordered[:FRONT]:
+            shared = lexical.coverage(self.pool.sketches[place].counts, self.idf)
+            best = max(best, shared, self.pool.cosines[place] or 0.0)
         return min(1.0, best)
 
 
-def preliminary(candidates: Iterable[Candidate], settings: RecallSettings) -> list[Candidate]:
-    """Order candidates by words and meaning alone, best first."""
-    held = list(candidates)
-    most = max((each.words or 0.0 for each in held), default=0.0) or 1.0
-    near = closeness({each.node.id: each.cosine for each in held if each.cosine is not None})
-
-    def score(each: Candidate) -> float:
-        return (each.words or 0.0) / most + settings.dense * near.get(each.node.id, 0.0)
-
-    return sorted(held, key=lambda each: (-score(each), each.node.id))
-
-
-def fuse(query: Query, candidates: Mapping[str, Candidate], settings: RecallSettings) -> Weighed:
-    """Score every candidate. Works on the candidates given, and on nothing else."""
-    held = list(candidates.values())
-    bags = [each.bag for each in held]
-    for each in held:
-        each.tally = lexical.counts(query.terms, each.bag)
-    idf = lexical.weights([each.tally for each in held])
-    short = _shortness(bags, settings)
-    _base(held, candidates, idf, short, settings)
-    inherited = [_inherited(each, candidates, short, settings) for each in held]
-    bonus = _bonus(query, held, settings)
-    for each, (gain, origin), extras in zip(held, inherited, bonus, strict=True):
-        if gain:
-            each.parts[origin] = gain
-        each.parts |= extras
-        each.score = each.base + gain + sum(extras.values())
-    return Weighed(candidates, tuple(idf))
+def preliminary(pool: Pool, settings: RecallSettings) -> list[int]:
+    """Order candidates by words and meaning alone, best first; gives their places."""
+    words = _to_one([score or 0.0 for score in pool.words])
+    near = closeness(pool.cosines)
+    ranked = [
+        (-(word + settings.dense * close), sketch.id, place)
+        for place, (word, close, sketch) in enumerate(zip(words, near, pool.sketches, strict=True))
+    ]
+    ranked.sort()
+    return [place for _, _, place in ranked]
 
 
-def _shortness(bags: Sequence[lexical.Bag], settings: RecallSettings) -> float:
+def fuse(query: Query, pool: Pool, settings: RecallSettings) -> Weighed:
+    """Score every candidate."""
+    sketches = pool.sketches
+    tallies = [sketch.counts for sketch in sketches]
+    lengths = [sketch.length for sketch in sketches]
+    idf = lexical.weights(tallies)
+    short = _shortness(lengths, settings)
+    base = _base(pool, tallies, lengths, idf, short, settings)
+    sums = list(map(sum, zip(*base.values(), strict=True)))
+    gains, origins = _inherited(pool, sums, short, settings)
+    bonus = _bonus(query, sketches, settings)
+    extra = map(sum, zip(*bonus.values(), strict=True))
+    scores = [own + gain + more for own, gain, more in zip(sums, gains, extra, strict=True)]
+    return Weighed(pool, tuple(idf), base, gains, origins, bonus, scores)
+
+
+def _shortness(lengths: Sequence[int], settings: RecallSettings) -> float:
     """1 for short turns, 0 for long messages, by the mean length of the candidates."""
-    mean = sum(bag.length for bag in bags) / len(bags) if bags else 0.0
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
     return min(1.0, max(0.0, (settings.long - mean) / (settings.long - settings.short)))
 
 
 def _base(
-    held: Sequence[Candidate],
-    candidates: Mapping[str, Candidate],
+    pool: Pool,
+    tallies: Sequence[Sequence[int]],
+    lengths: Sequence[int],
     idf: Sequence[float],
     short: float,
     settings: RecallSettings,
-) -> None:
-    def bm25(tallies: Sequence[Sequence[float]], lengths: Sequence[float]) -> list[float]:
+) -> dict[str, Column]:
+    def bm25(tallies: Sequence[Sequence[int]], lengths: Sequence[int]) -> list[float]:
         return _to_one(lexical.bm25(tallies, lengths, idf, k1=settings.k1, b=settings.b))
 
-    words = bm25([each.tally for each in held], [each.bag.length for each in held])
-    near = closeness({each.node.id: each.cosine for each in held if each.cosine is not None})
+    nought = [0.0] * len(pool)
     dense = settings.dense * short + settings.dense_long * (1 - short)
-    window = session = [0.0] * len(held)
+    window = session = nought
     if short:
-        window = bm25(*_windows(held, candidates))
-        session = _to_one(_sessions(held, idf, settings.session_saturation))
-    for index, each in enumerate(held):
-        each.parts = {
-            "words": words[index],
-            "meaning": dense * near.get(each.node.id, 0.0),
-            "window": short * settings.window * window[index],
-            "session": short * settings.session * session[index],
-        }
-        each.base = sum(each.parts.values())
+        window = bm25(*_windows(pool, tallies, lengths))
+        session = _to_one(_sessions(pool.sketches, tallies, idf, settings.session_saturation))
+    return {
+        "words": bm25(tallies, lengths),
+        "meaning": [dense * close for close in closeness(pool.cosines)],
+        "window": [short * settings.window * score for score in window],
+        "session": [short * settings.session * score for score in session],
+    }
 
 
 def _windows(
-    held: Sequence[Candidate], candidates: Mapping[str, Candidate]
-) -> tuple[list[tuple[int, ...]], list[float]]:
-    tallies, lengths = [], []
-    for each in held:
-        tally, length = each.tally, each.bag.length
-        for neighbour_id in (each.before, each.after):
-            other = candidates.get(neighbour_id) if neighbour_id is not None else None
+    pool: Pool, tallies: Sequence[Sequence[int]], lengths: Sequence[int]
+) -> tuple[list[Sequence[int]], list[int]]:
+    """Counts and lengths of each candidate together with its neighbours."""
+    joined, spans = list(tallies), list(lengths)
+    for neighbours in (pool.before, pool.after):
+        for place, other in enumerate(neighbours):
             if other is not None:
-                tally = tuple(map(add, tally, other.tally))
-                length += other.bag.length
-        tallies.append(tally)
-        lengths.append(float(length))
-    return tallies, lengths
+                joined[place] = tuple(map(add, joined[place], tallies[other]))
+                spans[place] += lengths[other]
+    return joined, spans
 
 
-def _sessions(held: Sequence[Candidate], idf: Sequence[float], saturation: float) -> list[float]:
-    groups: defaultdict[tuple[object, str], list[Candidate]] = defaultdict(list)
-    for each in held:
-        groups[each.session].append(each)
-    scores = {}
-    for key, members in groups.items():
-        total: Sequence[float] = members[0].tally
-        if len(members) > 1:
-            total = [sum(column) for column in zip(*[member.tally for member in members], strict=True)]
-        scores[key] = lexical.saturated(total, idf, saturation)
-    return [scores[each.session] for each in held]
+def _sessions(
+    sketches: Sequence[Sketch], tallies: Sequence[Sequence[int]], idf: Sequence[float], saturation: float
+) -> list[float]:
+    groups: defaultdict[tuple[object, str], list[Sequence[int]]] = defaultdict(list)
+    keys = [
+        (None, sketch.id) if sketch.session is None else (sketch.scope.levels, sketch.session) for sketch in sketches
+    ]
+    for key, tally in zip(keys, tallies, strict=True):
+        groups[key].append(tally)
+    scores = {
+        key: lexical.saturated(
+            members[0] if len(members) == 1 else list(map(sum, zip(*members, strict=True))), idf, saturation
+        )
+        for key, members in groups.items()
+    }
+    return [scores[key] for key in keys]
 
 
 def _inherited(
-    each: Candidate, candidates: Mapping[str, Candidate], short: float, settings: RecallSettings
-) -> tuple[float, str]:
-    """What a text gains from the better of its two neighbours, and which one."""
-    gain, origin = 0.0, ""
-    before = candidates.get(each.before) if each.before is not None else None
-    if before is not None:
-        asks = before.bag.asks
-        gain = (settings.from_question if asks else settings.from_before) * before.base
-        origin = "answers a question" if asks else "said after"
-    after = candidates.get(each.after) if each.after is not None else None
-    if after is not None:
-        share = short * (settings.from_answer if each.bag.asks else settings.from_after)
-        if share * after.base > gain:
-            gain, origin = share * after.base, "said before"
-    return gain, origin
+    pool: Pool, base: Sequence[float], short: float, settings: RecallSettings
+) -> tuple[list[float], list[str]]:
+    """What each text gains from the better of its two neighbours, and which one."""
+    gains, origins = [0.0] * len(pool), [""] * len(pool)
+    sketches = pool.sketches
+    for place, before in enumerate(pool.before):
+        if before is not None:
+            asks = sketches[before].asks
+            gains[place] = (settings.from_question if asks else settings.from_before) * base[before]
+            origins[place] = "answers a question" if asks else "said after"
+    for place, after in enumerate(pool.after):
+        if after is not None:
+            gain = short * (settings.from_answer if sketches[place].asks else settings.from_after) * base[after]
+            if gain > gains[place]:
+                gains[place], origins[place] = gain, "said before"
+    return gains, origins
 
 
-def _bonus(query: Query, held: Sequence[Candidate], settings: RecallSettings) -> list[dict[str, float]]:
-    named = _named_speaker(query, held)
-    out = []
-    for each in held:
-        extras = {
-            "asks": -settings.question if each.bag.asks else 0.0,
-            "length": settings.length * _LOG[min(each.bag.length, 60)],
-        }
-        if named is not None and each.node.source.speaker == named:
-            extras["speaker"] = settings.speaker
-        if query.asks_when and each.bag.tells_time:
-            extras["tells a time"] = settings.time_words
-        if query.period is not None and query.period.holds(each.node.asserted_at):
-            extras["in the period"] = settings.in_period
-        out.append(extras)
-    return out
+def _bonus(query: Query, sketches: Sequence[Sketch], settings: RecallSettings) -> dict[str, Column]:
+    bonus: dict[str, Column] = {
+        "asks": [-settings.question if sketch.asks else 0.0 for sketch in sketches],
+        "length": [settings.length * _LOG[min(sketch.length, 60)] for sketch in sketches],
+    }
+    named = _named_speaker(query, sketches)
+    if named is not None:
+        bonus["speaker"] = [settings.speaker if sketch.speaker == named else 0.0 for sketch in sketches]
+    if query.asks_when:
+        bonus["tells a time"] = [settings.time_words if sketch.tells_time else 0.0 for sketch in sketches]
+    if query.period is not None:
+        start, end = micros(query.period.start), micros(query.period.end)
+        bonus["in the period"] = [settings.in_period if start <= sketch.asserted < end else 0.0 for sketch in sketches]
+    return bonus
 
 
-def _named_speaker(query: Query, held: Sequence[Candidate]) -> str | None:
+def _named_speaker(query: Query, sketches: Sequence[Sketch]) -> str | None:
     """The one speaker whom the query names; None for none or several."""
-    speakers = {each.node.source.speaker for each in held} - {None, ""}
     asked = set(query.terms)
-    found = [name for name in speakers if name and (terms := query_terms(name)) and asked.issuperset(terms)]
+    found = [
+        name
+        for name in {sketch.speaker for sketch in sketches}
+        if name and (terms := query_terms(name)) and asked.issuperset(terms)
+    ]
     return found[0] if len(found) == 1 else None
 
 

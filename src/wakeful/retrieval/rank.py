@@ -11,14 +11,15 @@ Rules of the file:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from wakeful.records import MemoryLayer, MemoryNode
-from wakeful.retrieval import lexical
-from wakeful.retrieval.fuse import Candidate, Weighed
+from wakeful.retrieval.fuse import Weighed
 from wakeful.retrieval.hits import ActivationLog, Hit
 from wakeful.retrieval.query import Query
 from wakeful.retrieval.settings import RecallSettings
+from wakeful.sketches import Sketch, micros
 
 STRONG = 0.15
 """Activation from which a node may take one of the last places."""
@@ -44,124 +45,147 @@ _REASONS = {
 }
 
 
-def prior(node: MemoryNode, at: datetime, settings: RecallSettings) -> tuple[float, float, float]:
-    """What importance, recency and use add to a node's score."""
-    days = max(0.0, (at - node.asserted_at).total_seconds() / 86_400)
-    uses = node.access_count + node.activation_count
-    weight = max(-1.0, min(1.0, (node.importance - 5) / 5))
-    fresh = 2 ** (-days / settings.recency_days) if days < 20 * settings.recency_days else 0.0
-    return settings.importance * weight, settings.recency * fresh, settings.use * uses / (uses + 5)
+_DAY = 86_400 * 1_000_000
+"""Microseconds."""
 
 
-def order(weighed: Weighed, at: datetime, settings: RecallSettings) -> list[Candidate]:
-    """Order all candidates, best first; equal scores by id."""
-    for each in weighed.candidates.values():
-        importance, recency, use = prior(each.node, at, settings)
-        each.parts |= {"importance": importance, "recency": recency, "use": use}
-        each.score += importance + recency + use
-    return sorted(weighed.candidates.values(), key=lambda each: (-each.score, each.node.id))
+def priors(sketches: Sequence[Sketch], at: datetime, settings: RecallSettings) -> dict[str, list[float]]:
+    """What importance, recency and use add to each score."""
+    now = micros(at)
+    ages = [max(0.0, (now - sketch.asserted) / _DAY) / settings.recency_days for sketch in sketches]
+    uses = [sketch.uses for sketch in sketches]
+    return {
+        "importance": [settings.importance * _weight(sketch.importance) for sketch in sketches],
+        "recency": [settings.recency * 2.0**-age if age < 20 else 0.0 for age in ages],
+        "use": [settings.use * count / (count + 5) for count in uses],
+    }
+
+
+def _weight(importance: float) -> float:
+    return max(-1.0, min(1.0, (importance - 5) / 5))
+
+
+def order(weighed: Weighed, at: datetime, settings: RecallSettings) -> list[int]:
+    """Add the priors to the scores and order all candidates, best first, equal scores by id; gives their places."""
+    sketches, scores = weighed.pool.sketches, weighed.scores
+    columns = priors(sketches, at, settings)
+    weighed.bonus.update(columns)
+    for place, added in enumerate(zip(*columns.values(), strict=True)):
+        scores[place] += sum(added)
+    ranked = [(-score, sketch.id, place) for place, (score, sketch) in enumerate(zip(scores, sketches, strict=True))]
+    ranked.sort()
+    return [place for _, _, place in ranked]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be shown, best first: places of the same thing together, the one to show in front."""
+
+    groups: tuple[tuple[int, ...], ...]
+    brought: tuple[str, ...]
+    """Ids of those that activation brought in."""
 
 
 def choose(
-    ordered: Sequence[Candidate],
-    weighed: Weighed,
-    query: Query,
-    log: ActivationLog,
-    k: int,
-    settings: RecallSettings,
-) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Take the best ``k``, each thing once, and let activation bring in the tail. Gives hits and ids brought in."""
+    ordered: Sequence[int], weighed: Weighed, query: Query, log: ActivationLog, k: int, settings: RecallSettings
+) -> Choice:
+    """Take the best ``k``, each thing once, and let activation bring in the tail."""
+    sketches = weighed.pool.sketches
     active = dict(log.activation)
     # What stands far behind is looked at only when activation reached it.
     reach = max(4 * k, DEEP)
-    groups = _group([*ordered[:reach], *(each for each in ordered[reach:] if each.node.id in active)])
-    seeds = {node_id for node_id, _ in log.seeds}
+    far = [place for place in ordered[reach:] if sketches[place].id in active] if active else []
+    groups = _group(sketches, [*ordered[:reach], *far])
     chosen = groups[:k]
+    if not active:
+        return Choice(tuple(map(tuple, chosen)), ())
+
+    def reached(group: Sequence[int]) -> float:
+        return active.get(sketches[group[0]].id, 0.0)
+
+    seeds = {node_id for node_id, _ in log.seeds}
     places = max(0, min(k // 3 if query.broad else max(1, k // 5), k - settings.head))
-    waiting = [
-        group for group in groups[k:] if active.get(group[0].node.id, 0.0) >= STRONG and group[0].node.id not in seeds
-    ]
-    waiting.sort(key=lambda group: (-active[group[0].node.id], group[0].node.id))
+    waiting = [group for group in groups[k:] if reached(group) >= STRONG and sketches[group[0]].id not in seeds]
+    waiting.sort(key=lambda group: (-reached(group), sketches[group[0]].id))
     room = range(len(chosen) - 1, settings.head - 1, -1)
-    replaceable = [index for index in room if active.get(chosen[index][0].node.id, 0.0) < STRONG][:places]
+    replaceable = [index for index in room if reached(chosen[index]) < STRONG][:places]
     brought = waiting[: len(replaceable)]
     for index in replaceable[: len(brought)]:
         chosen[index] = []
     chosen = [group for group in chosen if group] + brought
-    taken = [group[0].node.id for group in brought]
-    return tuple(_hits(chosen, weighed, active, seeds, set(taken))), tuple(taken)
+    return Choice(tuple(map(tuple, chosen)), tuple(sketches[group[0]].id for group in brought))
 
 
-def _group(ordered: Sequence[Candidate]) -> list[list[Candidate]]:
+def _group(sketches: Sequence[Sketch], ordered: Sequence[int]) -> list[list[int]]:
     """Put together what counts once: a fact and its source turn, the same words again, a skill's farther versions."""
-    groups: list[list[Candidate]] = []
-    place: dict[tuple[object, ...], int] = {}
-    for each in ordered:
-        keys = _keys(each)
-        found = next((place[key] for key in keys if key in place), None)
+    groups: list[list[int]] = []
+    held: dict[object, int] = {}
+    for place in ordered:
+        keys = _keys(sketches[place])
+        found = next((held[key] for key in keys if key in held), None)
         if found is None:
             found = len(groups)
             groups.append([])
         group = groups[found]
-        if group and _nearer(each.node, group[0].node):
-            group.insert(0, each)
+        if group and _nearer(sketches[place], sketches[group[0]]):
+            group.insert(0, place)
         else:
-            group.append(each)
+            group.append(place)
         for key in keys:
-            place.setdefault(key, found)
+            held.setdefault(key, found)
     return groups
 
 
-def _keys(each: Candidate) -> list[tuple[object, ...]]:
-    node = each.node
-    keys: list[tuple[object, ...]] = [("id", node.id)]
-    if node.layer is MemoryLayer.PROCEDURAL and node.label:
-        keys.append(("skill", node.label))
-    elif node.content:
-        keys.append(("text", node.layer, node.source.speaker, node.content.strip()))
-    if node.source.by == "extractor" or node.layer is MemoryLayer.SEMANTIC:
-        keys += [("id", entry) for entry in node.source.entries[:1]]
+def _keys(sketch: Sketch) -> list[object]:
+    keys: list[object] = [sketch.id]
+    if sketch.skill:
+        keys.append(("skill", sketch.skill))
+    elif sketch.said:
+        keys.append(sketch.said)
+    if sketch.entry is not None:
+        keys.append(sketch.entry)
     return keys
 
 
-def _nearer(node: MemoryNode, other: MemoryNode) -> bool:
+def _nearer(sketch: Sketch, other: Sketch) -> bool:
     return (
-        node.layer is MemoryLayer.PROCEDURAL
+        sketch.layer is MemoryLayer.PROCEDURAL
         and other.layer is MemoryLayer.PROCEDURAL
-        and len(node.scope.levels) > len(other.scope.levels)
+        and len(sketch.scope.levels) > len(other.scope.levels)
     )
 
 
-def _hits(
-    groups: Sequence[Sequence[Candidate]],
-    weighed: Weighed,
-    active: Mapping[str, float],
-    seeds: set[str],
-    taken: set[str],
-) -> list[Hit]:
-    most = max((group[0].score for group in groups), default=0.0)
-    fit = weighed.fit()
-    hits: list[Hit] = []
+def hits(
+    choice: Choice, weighed: Weighed, ordered: Sequence[int], log: ActivationLog, nodes: Mapping[str, MemoryNode]
+) -> tuple[Hit, ...]:
+    """Make the hits of a choice, with reasons; one whose row is not among ``nodes`` is left out."""
+    sketches, scores = weighed.pool.sketches, weighed.scores
+    active, seeds, brought = dict(log.activation), {node_id for node_id, _ in log.seeds}, set(choice.brought)
+    most = max((scores[group[0]] for group in choice.groups), default=0.0)
+    fit = weighed.fit(ordered)
+    made: list[Hit] = []
     last = 1.0
-    for group in groups:
-        best = group[0]
-        share = max(0.0, best.score) / most if most > 0 else 0.0
+    for best, *others in choice.groups:
+        node = nodes.get(sketches[best].id)
+        if node is None:
+            continue
+        share = max(0.0, scores[best]) / most if most > 0 else 0.0
         # A hit brought in by activation stands behind better ones, so its score may not pass theirs.
         last = min(last, share)
-        parts = dict(best.parts)
-        arrived = active.get(best.node.id, 0.0)
-        if arrived and best.node.id not in seeds:
+        parts = weighed.parts(best)
+        arrived = active.get(node.id, 0.0)
+        if arrived and node.id not in seeds:
             parts["activation"] = arrived
-        hits.append(
+        made.append(
             Hit(
-                best.node,
+                node,
                 round(min(1.0, last * fit), 6),
-                _reasons(parts, brought_in=best.node.id in taken),
+                _reasons(parts, brought_in=node.id in brought),
                 tuple(item for item in parts.items() if abs(item[1]) >= 0.005),
-                tuple(other.node.id for other in group[1:]),
+                tuple(sketches[other].id for other in others),
             )
         )
-    return hits
+    return tuple(made)
 
 
 def _reasons(parts: Mapping[str, float], *, brought_in: bool) -> tuple[str, ...]:
@@ -173,8 +197,6 @@ def _reasons(parts: Mapping[str, float], *, brought_in: bool) -> tuple[str, ...]
     return tuple(reasons) or ("the most recent",)
 
 
-def matched_terms(query: Query, candidate: Candidate) -> tuple[str, ...]:
+def matched_terms(query: Query, sketch: Sketch) -> tuple[str, ...]:
     """The query's terms that a candidate holds."""
-    return tuple(
-        term for term, count in zip(query.terms, lexical.counts(query.terms, candidate.bag), strict=True) if count
-    )
+    return tuple(term for term, count in zip(query.terms, sketch.counts, strict=True) if count)

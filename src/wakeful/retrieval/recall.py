@@ -1,6 +1,7 @@
 """The flow of a recall: find candidates by words and by meaning, fetch what stands near, weigh, choose.
 
-Two transactions of reads, a third only when the graph leads to rows that were not found. Nothing is written.
+Three transactions of reads: what is found, what stands around the best of it, and the rows that are shown, unless the
+store gave them at once; one more when the graph leads to rows that were not found. Nothing is written.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from typing import Any
 
 from wakeful.errors import ConfigError, MemoryContractError, ModelError
 from wakeful.needs import Flow, embed, now, run
-from wakeful.ops import Adjacent, GetEdges, GetNodes, QueryNodes, SearchText, SearchVector, Visibility
+from wakeful.ops import Adjacent, FindCandidates, Found, GetEdges, GetNodes, QueryNodes, Visibility
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, utc
-from wakeful.retrieval import lexical, rank
+from wakeful.retrieval import rank
 from wakeful.retrieval.activation import spread
-from wakeful.retrieval.fuse import Candidate, Weighed, fuse, preliminary
+from wakeful.retrieval.fuse import Weighed, fuse, preliminary
 from wakeful.retrieval.hits import ActivationLog, Explanation, Hit, Recall
+from wakeful.retrieval.pool import Pool
 from wakeful.retrieval.query import Query, read_query
 from wakeful.retrieval.render import Tokens, render
 from wakeful.retrieval.settings import RecallSettings
+from wakeful.sketches import sketch_of
 
 SHOWN_LAYERS = (MemoryLayer.SEMANTIC, MemoryLayer.EPISODIC, MemoryLayer.PROCEDURAL, MemoryLayer.WORKING)
 """Layers that a recall looks in when none are named: reminders come when they are due."""
@@ -62,7 +65,7 @@ class _Weighed:
     query: Query
     at: datetime
     visibility: Visibility
-    ordered: Sequence[Candidate]
+    ordered: Sequence[int]
     weighed: Weighed
     log: ActivationLog
     notes: tuple[str, ...]
@@ -71,7 +74,7 @@ class _Weighed:
 def recall(ask: Ask, tokens: Tokens) -> Flow[Recall]:
     """Recall what matters for a query. Raises nothing for a query without words: the most recent comes then."""
     found = yield from _weigh(ask)
-    hits, brought = rank.choose(found.ordered, found.weighed, found.query, found.log, ask.k, ask.settings)
+    hits, brought = yield from _choose(ask, found)
     shown, text, left_out = render(hits, ask.budget, tokens)
     return Recall(
         query=ask.query,
@@ -88,38 +91,51 @@ def recall(ask: Ask, tokens: Tokens) -> Flow[Recall]:
 def explain(ask: Ask, node_id: str) -> Flow[Explanation]:
     """Say why a node was or was not recalled. A node that the scope may not see is not told from one that is not."""
     found = yield from _weigh(ask)
-    hits, _ = rank.choose(found.ordered, found.weighed, found.query, found.log, ask.k, ask.settings)
+    hits, _ = yield from _choose(ask, found)
     for place, hit in enumerate(hits, 1):
         if hit.node.id == node_id:
             return _explained(hit, place, found)
         if node_id in hit.also:
             said = f"place {place} says the same and stands for it: {hit.node.id}"
             return Explanation(id=node_id, recalled=False, reasons=(said, *hit.reasons))
-    for place, each in enumerate(found.ordered, 1):
-        if each.node.id == node_id:
-            return _missed(each, place, hits, found, ask)
+    candidate = found.weighed.pool.place.get(node_id)
+    if candidate is not None:
+        return _missed(candidate, hits, found, ask)
     return (yield from _not_found(ask, node_id, found))
 
 
+def _choose(ask: Ask, found: _Weighed) -> Flow[tuple[tuple[Hit, ...], tuple[str, ...]]]:
+    """Choose what is shown, and read the rows of it that the store did not give at once."""
+    choice = rank.choose(found.ordered, found.weighed, found.query, found.log, ask.k, ask.settings)
+    sketches = [found.weighed.pool.sketches[group[0]] for group in choice.groups]
+    nodes = {sketch.id: sketch.node for sketch in sketches if sketch.node is not None}
+    missing = tuple(sketch.id for sketch in sketches if sketch.node is None)
+    if missing:
+        (rows,) = yield from run(GetNodes(ask.scope, missing, found.visibility))
+        nodes |= {node.id: node for node in rows}
+    return rank.hits(choice, found.weighed, found.ordered, found.log, nodes), choice.brought
+
+
 def _explained(hit: Hit, place: int, found: _Weighed) -> Explanation:
-    candidate = found.weighed.candidates[hit.node.id]
-    terms = rank.matched_terms(found.query, candidate)
+    pool = found.weighed.pool
+    terms = rank.matched_terms(found.query, pool.sketches[pool.place[hit.node.id]])
     reasons = (f"score {hit.score:.3f}", f"words in common: {', '.join(terms) or 'none'}", *hit.reasons)
     path = found.log.path_to(hit.node.id)
     return Explanation(id=hit.node.id, recalled=True, place=place, hit=hit, path=path, reasons=reasons)
 
 
-def _missed(each: Candidate, place: int, hits: Sequence[Hit], found: _Weighed, ask: Ask) -> Explanation:
-    terms = rank.matched_terms(found.query, each)
+def _missed(candidate: int, hits: Sequence[Hit], found: _Weighed, ask: Ask) -> Explanation:
+    sketch = found.weighed.pool.sketches[candidate]
+    terms = rank.matched_terms(found.query, sketch)
     least = min((dict_sum(hit.parts) for hit in hits), default=0.0)
+    place = found.ordered.index(candidate) + 1
     reasons = (
         f"weighed at place {place} of {len(found.ordered)}; k is {ask.k}",
-        f"its score {each.score:.2f}, the last hit's {least:.2f}",
+        f"its score {found.weighed.scores[candidate]:.2f}, the last hit's {least:.2f}",
         f"words in common: {', '.join(terms) or 'none'}",
-        *(f"{name} {value:+.2f}" for name, value in each.parts.items() if value),
+        *(f"{name} {value:+.2f}" for name, value in found.weighed.parts(candidate).items() if value),
     )
-    path = found.log.path_to(each.node.id)
-    return Explanation(id=each.node.id, recalled=False, path=path, reasons=reasons)
+    return Explanation(id=sketch.id, recalled=False, path=found.log.path_to(sketch.id), reasons=reasons)
 
 
 def dict_sum(parts: Sequence[tuple[str, float]]) -> float:
@@ -135,8 +151,7 @@ def _not_found(ask: Ask, node_id: str, found: _Weighed) -> Flow[Explanation]:
     node: MemoryNode = nodes[0]
     reasons = list(_hidden(node, found.visibility))
     if not reasons:
-        bag = lexical.bag_of(node.label, node.content)
-        common = [term for term in found.query.terms if term in bag.terms]
+        common = rank.matched_terms(found.query, sketch_of(node, found.query.terms))
         reasons.append(
             f"found neither among the best {ask.settings.by_words} by words nor the best {ask.settings.by_meaning} by "
             f"meaning; words in common: {', '.join(common) or 'none'}"
@@ -167,14 +182,14 @@ def _weigh(ask: Ask) -> Flow[_Weighed]:
     query = read_query(ask.query, ask.as_of or at)
     notes: list[str] = []
     vector = yield from _vector(ask, notes)
-    found = yield from _search(ask, query, vector, visibility, notes)
-    front = preliminary(found.values(), ask.settings)
-    edges = yield from _surroundings(ask, front, found, visibility)
-    log = yield from _activate(ask, front, edges, found, visibility)
-    weighed = fuse(query, found, ask.settings)
+    pool = yield from _search(ask, query, vector, visibility, notes)
+    front = preliminary(pool, ask.settings)
+    edges = yield from _surroundings(ask, query, front, pool, visibility)
+    log = yield from _activate(ask, query, front, edges, pool, visibility)
+    weighed = fuse(query, pool, ask.settings)
     ordered = rank.order(weighed, at, ask.settings)
     if not query.terms and vector is None:
-        ordered = sorted(ordered, key=lambda each: (each.node.asserted_at, each.node.id), reverse=True)
+        ordered.sort(key=lambda place: (pool.sketches[place].asserted, pool.sketches[place].id), reverse=True)
     return _Weighed(query, at, visibility, ordered, weighed, log, tuple(notes))
 
 
@@ -189,47 +204,36 @@ def _vector(ask: Ask, notes: list[str]) -> Flow[bytes | None]:
     return vector if any(vector) else None
 
 
-def _search(
-    ask: Ask, query: Query, vector: bytes | None, visibility: Visibility, notes: list[str]
-) -> Flow[dict[str, Candidate]]:
-    ops: list[Any] = []
-    settings = ask.settings
-    wanted = max(1, ask.k)
-    if query.terms:
-        limit = max(settings.by_words, 2 * wanted)
-        ops.append(SearchText(scope=ask.scope, terms=query.terms, visibility=visibility, limit=limit))
-    if vector is not None and ask.model is not None:
-        limit = max(settings.by_meaning, 2 * wanted)
-        ops.append(SearchVector(scope=ask.scope, vector=vector, model=ask.model, visibility=visibility, limit=limit))
-    if not ops:
+def _search(ask: Ask, query: Query, vector: bytes | None, visibility: Visibility, notes: list[str]) -> Flow[Pool]:
+    settings, wanted = ask.settings, max(1, ask.k)
+    if not query.terms and vector is None:
         notes.append("nothing to search by, so the most recent come")
-        ops.append(QueryNodes(scope=ask.scope, visibility=visibility, order="asserted", limit=wanted))
-    results = yield from run(*ops)
-    found: dict[str, Candidate] = {}
-    for op, rows in zip(ops, results, strict=True):
-        for row in rows:
-            node = row if isinstance(row, MemoryNode) else row.node
-            each = found.get(node.id)
-            if each is None:
-                each = found[node.id] = Candidate(node)
-            if isinstance(op, SearchText):
-                each.words = row.score
-            elif isinstance(op, SearchVector):
-                each.cosine = row.score
-    return found
+        (rows,) = yield from run(QueryNodes(scope=ask.scope, visibility=visibility, order="asserted", limit=wanted))
+        return Pool(Found(sketch_of(node, query.terms), None, None) for node in rows)
+    (found,) = yield from run(
+        FindCandidates(
+            scope=ask.scope,
+            terms=query.terms,
+            vector=vector,
+            model=ask.model or "",
+            visibility=visibility,
+            by_words=max(settings.by_words, 2 * wanted),
+            by_meaning=max(settings.by_meaning, 2 * wanted),
+        )
+    )
+    return Pool(found)
 
 
 def _surroundings(
-    ask: Ask, front: Sequence[Candidate], found: dict[str, Candidate], visibility: Visibility
+    ask: Ask, query: Query, front: Sequence[int], pool: Pool, visibility: Visibility
 ) -> Flow[tuple[MemoryEdge, ...]]:
     """Fetch what was said around the best candidates, and the edges of the seeds, in one transaction."""
-    anchors = tuple(
-        each.node.id for each in front[: ask.settings.neighbours_of] if each.node.source.session is not None
-    )
-    seeds = tuple(each.node.id for each in front[: ask.settings.seeds])
+    best = [pool.sketches[place] for place in front[: max(ask.settings.neighbours_of, ask.settings.seeds)]]
+    anchors = tuple(sketch.id for sketch in best[: ask.settings.neighbours_of] if sketch.session is not None)
+    seeds = tuple(sketch.id for sketch in best[: ask.settings.seeds])
     ops: list[Any] = []
     if anchors:
-        ops.append(Adjacent(scope=ask.scope, ids=anchors, visibility=visibility))
+        ops.append(Adjacent(scope=ask.scope, ids=anchors, visibility=visibility, terms=query.terms))
     if seeds:
         ops.append(GetEdges(ask.scope, seeds, at=visibility.as_of or visibility.at))
     results = yield from run(*ops)
@@ -238,27 +242,22 @@ def _surroundings(
         if isinstance(op, GetEdges):
             edges = rows
             continue
-        for anchor, distance, node in rows:
-            other = found.get(node.id)
-            if other is None:
-                other = found[node.id] = Candidate(node)
-            if distance < 0:
-                found[anchor].before, other.after = node.id, anchor
-            else:
-                found[anchor].after, other.before = node.id, anchor
+        for anchor, distance, sketch in rows:
+            pool.put_beside(anchor, distance, sketch)
     return edges
 
 
 def _activate(
     ask: Ask,
-    front: Sequence[Candidate],
+    query: Query,
+    front: Sequence[int],
     edges: tuple[MemoryEdge, ...],
-    found: dict[str, Candidate],
+    pool: Pool,
     visibility: Visibility,
 ) -> Flow[ActivationLog]:
     """Spread from the best candidates; rows that were reached and not found become candidates."""
     best = front[: ask.settings.seeds]
-    seeds = [(each.node.id, 1.0 / (1 + 0.25 * place)) for place, each in enumerate(best)]
+    seeds = [(pool.sketches[candidate].id, 1.0 / (1 + 0.25 * place)) for place, candidate in enumerate(best)]
     if not edges:
         return ActivationLog(seeds=tuple(seeds))
     held = list(edges)
@@ -270,14 +269,14 @@ def _activate(
         (more,) = yield from run(GetEdges(ask.scope, outer, at=visibility.as_of or visibility.at, limit_per_node=16))
         held += more
     log = spread(seeds, held, ask.settings)
-    missing = tuple(node_id for node_id, _ in log.activation[:64] if node_id not in found)
+    missing = tuple(node_id for node_id, _ in log.activation[:64] if node_id not in pool.place)
     if missing:
         (nodes,) = yield from run(GetNodes(ask.scope, missing, visibility))
         for node in nodes:
-            found[node.id] = Candidate(node)
+            pool.add(sketch_of(node, query.terms))
     # What the reader may not be shown is not named in the log either.
     return replace(
         log,
-        steps=tuple(step for step in log.steps if step.source in found and step.target in found),
-        activation=tuple(item for item in log.activation if item[0] in found),
+        steps=tuple(step for step in log.steps if step.source in pool.place and step.target in pool.place),
+        activation=tuple(item for item in log.activation if item[0] in pool.place),
     )

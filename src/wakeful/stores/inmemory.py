@@ -20,7 +20,8 @@ from typing import Any
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError, NotFound, StaleWriter, StoreError
 from wakeful.records import MemoryEdge, MemoryNode, MemoryScope, check_text
-from wakeful.stores import bm25, rules
+from wakeful.sketches import Sketch, sketch_of
+from wakeful.stores import bm25, candidates, rules
 from wakeful.stores.protocol import EmbeddingSpace
 from wakeful.stores.tables import Lease, Row, Tables
 from wakeful.stores.vectors import cosines, unit
@@ -223,8 +224,16 @@ class InMemoryStore(Tables):
                 hits.append(op.TextHit(node, -score))
         return tuple(hits)
 
-    def _adjacent(self, each: op.Adjacent) -> tuple[tuple[str, int, MemoryNode], ...]:
-        found: list[tuple[str, int, MemoryNode]] = []
+    def _find_candidates(self, each: op.FindCandidates) -> tuple[op.Found, ...]:
+        words, near = candidates.searches(each)
+        return candidates.found(
+            self._search_text(words) if words is not None else (),
+            self._search_vector(near) if near is not None else (),
+            each.terms,
+        )
+
+    def _adjacent(self, each: op.Adjacent) -> tuple[tuple[str, int, Sketch], ...]:
+        found: list[tuple[str, int, Sketch]] = []
         threads: dict[tuple[MemoryScope, str, str], list[tuple[datetime, int, str]]] = {}
         for anchor_id in dict.fromkeys(each.ids):
             anchor = self._visible_row(each.scope, anchor_id)
@@ -238,9 +247,9 @@ class InMemoryStore(Tables):
             before = [entry for entry in thread if entry < here][-each.distance :]
             after = [entry for entry in thread if entry > here][: each.distance]
             for offset, entry in enumerate(before, -len(before)):
-                found.append((anchor_id, offset, self._rows[entry[2]].node))
+                found.append((anchor_id, offset, sketch_of(self._rows[entry[2]].node, each.terms)))
             for offset, entry in enumerate(after, 1):
-                found.append((anchor_id, offset, self._rows[entry[2]].node))
+                found.append((anchor_id, offset, sketch_of(self._rows[entry[2]].node, each.terms)))
         return tuple(found)
 
     def _thread(
@@ -436,6 +445,7 @@ _HANDLERS: dict[type, Callable[[InMemoryStore, Any], Any]] = {
     op.QuerySubtree: InMemoryStore._query_subtree,
     op.SearchText: InMemoryStore._search_text,
     op.SearchVector: InMemoryStore._search_vector,
+    op.FindCandidates: InMemoryStore._find_candidates,
     op.Adjacent: InMemoryStore._adjacent,
     op.UpdateNodes: InMemoryStore._update_nodes,
     op.Touch: InMemoryStore._touch,

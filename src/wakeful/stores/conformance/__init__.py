@@ -19,12 +19,13 @@ from wakeful.stores.conformance.graph import GraphPromises
 from wakeful.stores.conformance.nodes import NodePromises
 from wakeful.stores.conformance.scopes import ScopePromises
 from wakeful.stores.conformance.searching import SearchPromises
+from wakeful.stores.conformance.sketches import SketchPromises
 from wakeful.stores.conformance.working import WorkPromises
 
 __all__ = ["StoreContract"]
 
 
 class StoreContract(
-    ScopePromises, NodePromises, GraphPromises, SearchPromises, WorkPromises, ErasurePromises, Fixtures
+    ScopePromises, NodePromises, GraphPromises, SearchPromises, SketchPromises, WorkPromises, ErasurePromises, Fixtures
 ):
     """Every promise of a store."""

@@ -307,8 +307,18 @@ class NodePromises:
         assert visibility.admits(row) is shown
         for path, found in zip(paths, store.execute(paths), strict=True):
             assert ids(found) == (["row"] if shown else []), (case, path)
-        (beside,) = store.execute((op.Adjacent(scope=ANA, ids=("anchor",), visibility=visibility),))
+        both = op.FindCandidates(
+            scope=ANA,
+            terms=("lighthous",),
+            vector=vector(1),
+            model=MODEL,
+            visibility=visibility,
+            by_words=1,
+            by_meaning=1,
+        )
+        beside, candidates = store.execute((op.Adjacent(scope=ANA, ids=("anchor",), visibility=visibility), both))
         assert [(distance, each.id) for _, distance, each in beside] == ([(1, "row")] if shown else [])
+        assert [each.sketch.id for each in candidates] == (["row"] if shown else [])
 
     def test_compare_and_set_leaves_a_row_alone_that_moved_on(self, store: Store) -> None:
         store.execute((op.PutNodes(ANA, (node(ANA, "one", at=hour(1)), node(ANA, "two", at=hour(1)))),))

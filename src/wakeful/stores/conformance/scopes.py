@@ -70,6 +70,15 @@ def read_paths(reader: MemoryScope, names: tuple[str, ...]) -> dict[str, op.Memo
         "query by session": op.QueryNodes(scope=reader, visibility=visible, session="talk"),
         "words": op.SearchText(scope=reader, terms=("secret", "word"), visibility=visible),
         "meaning": op.SearchVector(scope=reader, vector=vector(1), model=MODEL, visibility=visible),
+        "candidates": op.FindCandidates(
+            scope=reader,
+            terms=("secret", "word"),
+            vector=vector(1),
+            model=MODEL,
+            visibility=visible,
+            by_words=50,
+            by_meaning=50,
+        ),
         "neighbours": op.Adjacent(scope=reader, ids=every, visibility=visible),
     }
 
@@ -78,6 +87,8 @@ def found_names(path: str, result: Any) -> set[str]:
     """Whose rows a read path gave."""
     if path == "neighbours":
         return {each.id.rpartition("-")[0] for _, _, each in result}
+    if path == "candidates":
+        return {each.sketch.id.rpartition("-")[0] for each in result}
     return {each.rpartition("-")[0] for each in ids(result)}
 
 

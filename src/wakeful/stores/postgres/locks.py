@@ -16,8 +16,8 @@ from hashlib import blake2b
 from wakeful import ops as op
 
 _READS = (
-    *(op.GetNodes, op.GetEdges, op.QueryNodes, op.QuerySubtree, op.SearchText, op.SearchVector, op.Adjacent),
-    *(op.History, op.Stats, op.GetState, op.ListScopes),
+    *(op.GetNodes, op.GetEdges, op.QueryNodes, op.QuerySubtree, op.SearchText, op.SearchVector),
+    *(op.FindCandidates, op.Adjacent, op.History, op.Stats, op.GetState, op.ListScopes),
 )
 _BESIDE = (op.ClaimDue, op.AcquireLease, op.RenewLease, op.ReleaseLease, op.Fence)
 """Writes to single rows that the database's own row locks guard."""

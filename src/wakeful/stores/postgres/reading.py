@@ -8,7 +8,8 @@ from typing import Any
 from wakeful import ops as op
 from wakeful.errors import NotFound
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope
-from wakeful.stores import rules
+from wakeful.sketches import Sketch, sketch_of
+from wakeful.stores import candidates, rules
 from wakeful.stores.postgres import words
 from wakeful.stores.postgres.codec import COLUMNS, HalfVector, change_of, edge_of, node_of, scope_of, whole_node_of
 from wakeful.stores.postgres.steps import Statement, Steps, reader, run, shown, sql
@@ -113,11 +114,19 @@ def get_edges(each: op.GetEdges) -> Steps[tuple[MemoryEdge, ...]]:
     return tuple(map(edge_of, rows))
 
 
-def adjacent(each: op.Adjacent) -> Steps[tuple[tuple[str, int, MemoryNode], ...]]:
+def adjacent(each: op.Adjacent) -> Steps[tuple[tuple[str, int, Sketch], ...]]:
     """Give what was said just before and after."""
     values = {**reader(each.scope), **shown(each.visibility)}
     rows = yield from run("adjacent", **values, ids=list(dict.fromkeys(each.ids)), distance=each.distance)
-    return tuple((row[0], row[1], node_of(row[2:])) for row in rows)
+    return tuple((row[0], row[1], sketch_of(node_of(row[2:]), each.terms)) for row in rows)
+
+
+def find_candidates(each: op.FindCandidates) -> Steps[tuple[op.Found, ...]]:
+    """Give what the words find and what is nearest, as sketches."""
+    words, near = candidates.searches(each)
+    by_words = () if words is None else (yield from search_text(words))
+    by_meaning = () if near is None else (yield from search_vector(near))
+    return candidates.found(by_words, by_meaning, each.terms)
 
 
 def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:

@@ -45,6 +45,7 @@ _HANDLERS: dict[type, Handler] = {
     op.QuerySubtree: reading.query_subtree,
     op.SearchText: reading.search_text,
     op.SearchVector: reading.search_vector,
+    op.FindCandidates: reading.find_candidates,
     op.Adjacent: reading.adjacent,
     op.UpdateNodes: writing.update_nodes,
     op.Touch: writing.touch,

@@ -9,6 +9,6 @@ Importing this package needs no numpy; making a ``Segment`` does.
 """
 
 from wakeful.stores.sidecar.cache import Sidecar
-from wakeful.stores.sidecar.segment import Segment, Wanted, search_vectors, search_words
+from wakeful.stores.sidecar.segment import Segment, Wanted
 
-__all__ = ["Segment", "Sidecar", "Wanted", "search_vectors", "search_words"]
+__all__ = ["Segment", "Sidecar", "Wanted"]

@@ -1,21 +1,23 @@
-"""What search needs of the rows of one owner, and the two searches over some owners' segments."""
+"""What search and ranking need of the rows of one owner."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wakeful.records import MemoryNode
-from wakeful.stores import bm25
-from wakeful.stores.sidecar.best import best_above_zero
+from wakeful.records import MemoryNode, MemoryScope
+from wakeful.sketches import Sketch
+from wakeful.stores.sidecar.outlines import Outlines
 from wakeful.stores.sidecar.vectors import Vectors
 from wakeful.stores.sidecar.words import Words
 
 SPARSE_ROWS = 1_000
 NODE_BYTES = 1_500
 """What a row held as it was read takes, about."""
+_ID = 9
+"""Place of the id in a row that is added."""
 _DEAD = 255
 _NEVER = 1 << 62
 
@@ -35,7 +37,7 @@ class Wanted:
 class Segment:
     """The rows of one owner, a slot each in the order they came; a row that changed moves to a new slot."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, scope: MemoryScope, model: str) -> None:
         import numpy
 
         self.np = numpy
@@ -51,8 +53,8 @@ class Segment:
         self.alive = 0
         self.terms = 0
         """Terms of all live rows together."""
-        self.rows = numpy.empty(0, "i8")
         self.words = Words(numpy)
+        self.outlines = Outlines(numpy, scope)
         self.vectors: Vectors | None = None
         self._kind = numpy.empty(0, "u1")
         self._timed: dict[int, tuple[int, int, int, int]] = {}
@@ -62,7 +64,7 @@ class Segment:
     @property
     def size(self) -> int:
         """Bytes held, about."""
-        held = self.rows.nbytes + self._kind.nbytes + self.words.size + 200 * len(self._timed) + 4096
+        held = self._kind.nbytes + self.words.size + self.outlines.size + 200 * len(self._timed) + 4096
         held += NODE_BYTES * len(self.nodes)
         return int(held + (0 if self.vectors is None else self.vectors.size))
 
@@ -72,14 +74,33 @@ class Segment:
         return self.slots - self.alive > max(SPARSE_ROWS, self.alive // 2)
 
     def add(self, found: Sequence[tuple[Any, ...]]) -> None:
-        """Add rows: (row, layer, status, valid_from, valid_until, superseded, expires, terms, float16 vector or None)."""
+        """Add rows that are not there, in rising order of their numbers.
+
+        A row: row, layer, status, valid_from, valid_until, superseded, expires, terms, float16 vector or None, and what
+        ``Outlines.add`` takes.
+        """
         if not found:
             return
         np = self.np
         first, last = self.slots, self.slots + len(found)
         self._reserve(last)
-        row, layer, status, *times, terms, data = zip(*found, strict=True)
-        self.rows[first:last] = row
+        (
+            row,
+            layer,
+            status,
+            *times,
+            terms,
+            data,
+            ids,
+            session,
+            speaker,
+            asserted,
+            importance,
+            uses,
+            label,
+            content,
+            entry,
+        ) = zip(*found, strict=True)
         self._kind[first:last] = np.array(layer, "u1") * 4 + np.array(status, "u1")
         for slot, bounds in enumerate(zip(*times, strict=True), first):
             if bounds != (None, None, None, None):
@@ -94,37 +115,62 @@ class Segment:
         self.slots = last
         self.alive += len(found)
         self.terms += self.words.add(first, terms)
-        self.last_row = max(self.last_row, max(row))
+        self.outlines.add(
+            rows=row, ids=ids, layers=layer, sessions=session, speakers=speaker, asserted=asserted, importance=importance,
+            uses=uses, labels=label, contents=content, entries=entry, terms=terms,
+        )  # fmt: skip
+        self.last_row = max(self.last_row, row[-1])
 
     def replace(self, found: Sequence[tuple[Any, ...]]) -> None:
         """Put rows in the place of what was known of them."""
-        np = self.np
         for each in found:
-            for slot in np.flatnonzero(self.rows[: self.slots] == each[0]):
-                if self._kind[slot] != _DEAD:
-                    self._kind[slot] = _DEAD
-                    self.alive -= 1
-                    self.terms -= int(self.words.lengths[slot])
-                    self._timed.pop(int(slot), None)
+            slot = self.outlines.places.get(each[_ID])
+            if slot is not None:
+                self._kind[slot] = _DEAD
+                self.alive -= 1
+                self.terms -= int(self.words.lengths[slot])
+                self._timed.pop(slot, None)
+                self.outlines.remove(slot)
         self.add(found)
 
+    def sketches(self, slots: Sequence[int], terms: Sequence[str]) -> list[Sketch]:
+        """Sketch the rows of these slots, counting terms."""
+        places = self.np.array(slots, "i4")
+        counts = [self.words.counts(term, places).tolist() for term in terms]
+        lengths = self.words.lengths.take(places).tolist()
+        return self.outlines.sketches(slots, places, lengths, counts)
+
+    def beside(self, slot: int, shown: Any, distance: int) -> list[tuple[int, int]]:
+        """Shown slots said just before and after this one in its session, each as (distance, slot)."""
+        thread, here = self.outlines.thread_of(slot)
+        found: list[tuple[int, int]] = []
+        for step, places in ((-1, range(here - 1, -1, -1)), (1, range(here + 1, len(thread)))):
+            met = 0
+            for place in places:
+                if met == distance:
+                    break
+                if shown[thread[place]]:
+                    met += 1
+                    found.append((met * step, thread[place]))
+        return sorted(found)
+
     def _reserve(self, slots: int) -> None:
-        np, held = self.np, len(self.rows)
+        np, held = self.np, len(self._kind)
         if slots <= held:
             return
         room = slots if held == 0 else max(slots, held * 5 // 4 + 64)
-        self.rows = np.resize(self.rows, room) if held else np.empty(room, "i8")
         kind = np.full(room, _DEAD, "u1")
         kind[:held] = self._kind
         self._kind = kind
         self.words.reserve(room)
+        self.outlines.reserve(room)
         if self.vectors is not None:
             self.vectors.reserve(room)
 
     def _add_vectors(self, first: int, data: Sequence[bytes | None]) -> None:
         given = [(slot, each) for slot, each in enumerate(data, first) if each is not None]
         if given and self.vectors is None:
-            self.vectors = Vectors(self.np, len(given[0][1]) // 2, len(self.rows))
+            self.vectors = Vectors(self.np, len(given[0][1]) // 2, len(self._kind))
         if self.vectors is not None:
             given = [(slot, each) for slot, each in given if len(each) == 2 * self.vectors.width]
             if given:
@@ -166,51 +212,3 @@ class Segment:
         mask = mask.copy()
         mask[slots] &= holds
         return mask
-
-
-def search_words(
-    segments: Sequence[Segment], terms: Iterable[str], wanted: Wanted, limit: int
-) -> list[tuple[int, float]]:
-    """Rows of all segments that hold any of the terms, with their BM25; a few more than ``limit`` on ties."""
-    found: list[tuple[int, float]] = []
-    rows = sum(segment.alive for segment in segments)
-    mean = (sum(segment.terms for segment in segments) / rows if rows else 0.0) or 1.0
-    held = [[segment.postings(term) for segment in segments] for term in dict.fromkeys(terms)]
-    weights = [bm25.idf(rows, sum(len(slots) for slots, _, _ in each)) * (bm25.K1 + 1) for each in held]
-    for place, segment in enumerate(segments):
-        np = segment.np
-        parts, shares = [], []
-        for each, weight in zip(held, weights, strict=True):
-            slots, counts, lengths = each[place]
-            if len(slots):
-                share = counts.astype("f4")
-                norm = lengths * np.float32(bm25.K1 * bm25.B / mean)
-                norm += np.float32(bm25.K1 * (1 - bm25.B))
-                norm += share
-                share /= norm
-                share *= np.float32(weight)
-                parts.append(slots)
-                shares.append(share)
-        if not parts:
-            continue
-        scores = np.bincount(np.concatenate(parts), np.concatenate(shares), segment.slots)
-        shown = segment.mask(wanted)
-        if not shown.all():
-            scores *= shown
-        slots, kept = best_above_zero(np, scores, limit)
-        found += zip(segment.rows[slots].tolist(), kept.tolist(), strict=True)
-    return found
-
-
-def search_vectors(segments: Sequence[Segment], query: bytes, wanted: Wanted, limit: int) -> list[tuple[int, float]]:
-    """Rows of all segments nearest to a query (float32 bytes, unit length); a few more than ``limit`` on ties."""
-    import numpy
-
-    found: list[tuple[int, float]] = []
-    vector = numpy.frombuffer(query, "<f4")
-    for segment in segments:
-        if segment.vectors is None or segment.vectors.width != len(vector):
-            continue
-        slots, scores = segment.vectors.nearest(vector, segment.mask(wanted), limit)
-        found += zip(segment.rows[slots].tolist(), scores.tolist(), strict=True)
-    return found

@@ -112,3 +112,12 @@ class Words:
         return tuple(
             map(np.concatenate, zip(found, (slots, np.array(tail[1], "u2"), self.lengths[slots]), strict=True))
         )
+
+    def counts(self, term: str, slots: Any) -> Any:
+        """How often each of these slots (int32) holds a term."""
+        np = self._np
+        holding, counts, _ = self.postings(term)
+        if not len(holding):
+            return np.zeros(len(slots), "u2")
+        place = np.minimum(np.searchsorted(holding, slots), len(holding) - 1)
+        return counts.take(place) * (holding.take(place) == slots)

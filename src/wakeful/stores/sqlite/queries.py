@@ -9,6 +9,7 @@ from typing import Any
 from wakeful import ops as op
 from wakeful.errors import NotFound
 from wakeful.records import STATUSES, MemoryLayer, MemoryNode, MemoryScope
+from wakeful.sketches import Sketch, sketch_of
 from wakeful.stores import rules
 from wakeful.stores.sqlite import graph, search
 from wakeful.stores.sqlite.rows import LAYER_NUMBER, LAYERS, micros, visibility_parameters
@@ -135,9 +136,16 @@ def query_subtree(tx: Transaction, each: op.QuerySubtree) -> Any:
     return tuple(found), graph.edges_of_scopes(tx, [scope for scope, _ in scopes])
 
 
-def adjacent(tx: Transaction, each: op.Adjacent) -> tuple[tuple[str, int, MemoryNode], ...]:
+def adjacent(tx: Transaction, each: op.Adjacent) -> tuple[tuple[str, int, Sketch], ...]:
     """Give the rows said just before and after each of these."""
-    tx.mark()
+    held = search.adjacent(tx, each)
+    if held is not None:
+        return held
+    found = _adjacent_in_file(tx, each)
+    return tuple((anchor, distance, sketch_of(node, each.terms)) for anchor, distance, node in found)
+
+
+def _adjacent_in_file(tx: Transaction, each: op.Adjacent) -> tuple[tuple[str, int, MemoryNode], ...]:
     seen = tx.seen_scopes(each.scope)
     parameters: dict[str, Any] = {"ids": ids_text(each.ids), "paths": paths(each.scope)}
     places: dict[str, list[tuple[int, int]]] = {}

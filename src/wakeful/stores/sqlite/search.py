@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from wakeful import ops as op
-from wakeful.records import MemoryNode
-from wakeful.stores import bm25
+from wakeful.records import MemoryNode, MemoryScope
+from wakeful.sketches import Sketch
+from wakeful.stores import bm25, candidates
 from wakeful.stores.sqlite.rows import LAYER_NUMBER, STATUS_NUMBER, micros, visibility_parameters
 from wakeful.stores.sqlite.transaction import SeenScope, Transaction
 from wakeful.stores.vectors import half_cosines, unit
 
-ROW_BYTES = 400
+ROW_BYTES = 500
 """What a row takes in memory beside its vector, about."""
+VECTOR_BYTES = 3.2
+"""What a dimension takes: float16, a byte, and its share of the code."""
 CANDIDATES = 400
 """Rows that the full-text index gives to be scored."""
 TIES = 64
@@ -29,19 +33,24 @@ BLOCK = 4096
 
 def search_text(tx: Transaction, each: op.SearchText) -> tuple[op.TextHit, ...]:
     """Rows that hold any of the terms, best first."""
-    terms = tuple(dict.fromkeys(term for term in each.terms if _is_term(term)))
+    terms = _index_terms(each.terms)
     if not terms or each.limit < 1:
         return ()
     tx.mark()
     seen = tx.seen_scopes(each.scope)
     segments = _segments(tx, seen)
     if segments is not None:
-        from wakeful.stores.sidecar import search_words
+        from wakeful.stores.sidecar import search
 
-        found = search_words(segments, terms, _wanted(each.visibility), each.limit)
+        with together(segments):
+            found = search.numbered(search.by_words(segments, terms, _wanted(each.visibility), each.limit))
     else:
         found = _match(tx, each, seen, terms) if seen else []
     return _hits(tx, each, found, seen)
+
+
+def _index_terms(terms: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(term for term in terms if _is_term(term)))
 
 
 def _is_term(term: str) -> bool:
@@ -86,12 +95,66 @@ def search_vector(tx: Transaction, each: op.SearchVector) -> tuple[op.TextHit, .
     space = tx.embedding()
     segments = _segments(tx, seen) if space is not None and space.model == each.model else None
     if segments is not None:
-        from wakeful.stores.sidecar import search_vectors
+        from wakeful.stores.sidecar import search
 
-        found = search_vectors(segments, query, _wanted(each.visibility), each.limit)
+        with together(segments):
+            found = search.numbered(search.by_vector(segments, query, _wanted(each.visibility), each.limit))
     else:
         found = _scan(tx, each, seen, query)
     return _hits(tx, each, found, seen)
+
+
+def find_candidates(tx: Transaction, each: op.FindCandidates) -> tuple[op.Found, ...]:
+    """What the two searches find, as sketches; of a scope that is held in memory no row is read."""
+    tx.mark()
+    seen = tx.seen_scopes(each.scope)
+    segments = _segments(tx, seen)
+    space = tx.embedding()
+    if segments is None or (each.vector is not None and (space is None or space.model != each.model)):
+        words, nearest = candidates.searches(each)
+        by_words = search_text(tx, words) if words is not None else ()
+        by_meaning = search_vector(tx, nearest) if nearest is not None else ()
+        return candidates.found(by_words, by_meaning, each.terms)
+    from wakeful.stores.sidecar import search
+
+    wanted = _wanted(each.visibility)
+    terms = _index_terms(each.terms) if each.by_words > 0 else ()
+    query = unit(each.vector, "the query's vector") if each.vector is not None and each.by_meaning > 0 else None
+    with together(segments):
+        worded = search.by_words(segments, terms, wanted, each.by_words) if terms else []
+        near = search.by_vector(segments, query, wanted, each.by_meaning) if query is not None else []
+        return tuple(search.candidates(worded, each.by_words, near, each.by_meaning, each.terms))
+
+
+def adjacent(tx: Transaction, each: op.Adjacent) -> tuple[tuple[str, int, Sketch], ...] | None:
+    """The rows said just before and after each of these; None for scopes that can't be held in memory."""
+    tx.mark()
+    segments = _segments(tx, tx.seen_scopes(each.scope))
+    if segments is None:
+        return None
+    wanted = _wanted(each.visibility)
+    found: list[tuple[str, int, Sketch]] = []
+    with together(segments):
+        for segment in segments:
+            shown = segment.mask(wanted)
+            beside = [
+                (id_, distance, slot)
+                for id_ in dict.fromkeys(each.ids)
+                if (anchor := segment.outlines.places.get(id_)) is not None
+                for distance, slot in segment.beside(anchor, shown, each.distance)
+            ]
+            made = segment.sketches([slot for _, _, slot in beside], each.terms)
+            found += [(id_, distance, sketch) for (id_, distance, _), sketch in zip(beside, made, strict=True)]
+    return tuple(found)
+
+
+@contextmanager
+def together(segments: Sequence[Any]) -> Iterator[None]:
+    """Hold segments as they are, so that no other thread changes them during a search."""
+    with ExitStack() as stack:
+        for segment in segments:
+            stack.enter_context(segment.lock)
+        yield
 
 
 def _scan(tx: Transaction, each: op.SearchVector, seen: list[SeenScope], query: bytes) -> list[tuple[int, float]]:
@@ -171,8 +234,8 @@ def _segments(tx: Transaction, seen: list[SeenScope]) -> list[Any] | None:
     space = tx.embedding()
     model = "" if space is None else space.model
     segments = []
-    for scope in seen:
-        segment = _segment(tx, scope, model, (space.dimensions if space is not None else 0) * 2)
+    for scope in sorted(seen, key=lambda scope: scope.id):
+        segment = _segment(tx, scope, model, int((space.dimensions if space is not None else 0) * VECTOR_BYTES))
         if segment is None:
             return None
         segments.append(segment)
@@ -191,7 +254,7 @@ def _segment(tx: Transaction, scope: SeenScope, model: str, vector_bytes: int) -
         rows = tx.one("count_rows", {"scope": scope.id})[0]
         if rows * (ROW_BYTES + vector_bytes) > sidecar.budget:
             return None
-        segment = Segment(model)
+        segment = Segment(MemoryScope.parse(scope.path), model)
     with segment.lock:
         if segment.change < scope.change:
             revised: list[tuple[Any, ...]] = []
@@ -202,8 +265,9 @@ def _segment(tx: Transaction, scope: SeenScope, model: str, vector_bytes: int) -
             added = tx.run("load_rows", asked).fetchall()
             if segment.slots:
                 asked = {"scope": scope.id, "change": segment.change}
-                for (row,) in tx.run("revised_rows", asked):
+                for row, id_, uses in tx.run("revised_rows", asked):
                     segment.nodes.pop(row, None)
+                    segment.outlines.use(id_, uses)
             segment.replace(revised)
             segment.add(added)
             segment.change = scope.change

@@ -133,8 +133,8 @@ class SqliteStore:
 
 _READS = frozenset(
     (
-        *(op.GetNodes, op.GetEdges, op.QueryNodes, op.QuerySubtree, op.SearchText, op.SearchVector, op.Adjacent),
-        *(op.History, op.Stats, op.Fence, op.GetState, op.ListScopes),
+        *(op.GetNodes, op.GetEdges, op.QueryNodes, op.QuerySubtree, op.SearchText, op.SearchVector),
+        *(op.FindCandidates, op.Adjacent, op.History, op.Stats, op.Fence, op.GetState, op.ListScopes),
     )
 )
 
@@ -153,6 +153,7 @@ _HANDLERS: dict[type, Callable[[Transaction, Any], Any]] = {
     op.GetNodes: queries.get_nodes,
     op.QueryNodes: queries.query_nodes,
     op.QuerySubtree: queries.query_subtree,
+    op.FindCandidates: search.find_candidates,
     op.Adjacent: queries.adjacent,
     op.Stats: queries.stats,
     op.ListScopes: queries.list_scopes,
