@@ -69,8 +69,8 @@ def _costs(figure: str) -> Callable[[Any], float]:
     def read(result: Any) -> float:
         worst = 0.0
         for rows in result.values():
-            whole = next(row[figure] for name, row in rows.items() if name.endswith("without extraction"))
-            worst = max(worst, *(row[figure] - whole for name, row in rows.items() if name.startswith("  without")))
+            whole = next(row[figure] for name, row in rows.items() if name.endswith(", without extraction"))
+            worst = max(worst, *(row[figure] - whole for name, row in rows.items() if name.startswith("without ")))
         return worst
 
     return read
