@@ -2,7 +2,7 @@
 
 Two sets with one setting: LoCoMo (short turns of two people; ``--data`` names the folder that holds
 ``locomo/*.json``) and the generated long messages of ``long_messages.py``. Beside ours, in the same run: plain BM25,
-plain vectors, and LangGraph's ``InMemoryStore``.
+plain vectors, LangGraph's ``InMemoryStore``, and mem0 where it is installed (``pip install mem0ai faiss-cpu langchain``).
 
     python bench/locomo.py --data FOLDER                        # static embedder, no embedder, peers
     python bench/locomo.py --data FOLDER --embedder minilm
@@ -15,10 +15,15 @@ LoCoMo count; a caption of a shared picture belongs to its turn.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+import os
 import re
+import shutil
+import tempfile
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -198,6 +203,46 @@ def langgraph_store(embedder: Any) -> Callable[[Talk], Search]:
     return make
 
 
+def mem0_store(embedder: Any) -> Callable[[Talk], Search]:
+    """mem0 over FAISS with the same embedder, without a model (``infer=False``): rows that no model has rewritten."""
+    os.environ.setdefault("MEM0_TELEMETRY", "False")
+    os.environ.setdefault("OPENAI_API_KEY", "none")  # its constructor asks for one; nothing is called
+    import mem0
+    import numpy
+    from langchain_core.embeddings import Embeddings
+
+    class Vectors(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [self.embed_query(text) for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            found: list[float] = numpy.frombuffer(embedder.embed((text,), "query")[0], "<f4").tolist()
+            return found
+
+    def make(talk: Talk) -> Search:
+        folder = tempfile.mkdtemp()
+        weakref.finalize(talk, shutil.rmtree, folder, ignore_errors=True)
+        store = {"path": folder, "embedding_model_dims": embedder.dimensions, "collection_name": "talk"}
+        memory = mem0.Memory.from_config(
+            {
+                "vector_store": {"provider": "faiss", "config": store},
+                "embedder": {"provider": "langchain", "config": {"model": Vectors()}},
+                "history_db_path": f"{folder}/history.db",
+            }
+        )
+        for turn in talk.turns:
+            text = f"{turn.speaker}: {turn.text}"
+            memory.add([{"role": "user", "content": text}], user_id="ana", infer=False, metadata={"ref": turn.ref})
+
+        def search(question: Question) -> list[str]:
+            found = memory.search(question.text, filters={"user_id": "ana"}, top_k=10)
+            return [each["metadata"]["ref"] for each in found["results"]]
+
+        return search
+
+    return make
+
+
 WITHOUT: dict[str, dict[str, Any]] = {
     "vectors": {"dense": 0.0, "dense_long": 0.0},
     "window": {"window": 0.0},
@@ -240,6 +285,8 @@ def main() -> None:
             f"plain vectors, {options.embedder}": plain_vectors(embedder),
             f"LangGraph InMemoryStore, {options.embedder}": langgraph_store(embedder),
         }
+        if importlib.util.find_spec("mem0") is not None:
+            rows[f"mem0 with FAISS, {options.embedder}"] = mem0_store(embedder)
     result: dict[str, Any] = {}
     for name, talks in sets.items():
         for row, make in rows.items():

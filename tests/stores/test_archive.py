@@ -40,7 +40,9 @@ from wakeful.ops_archive import (
     ArchiveRecord,
     ArchiveRemove,
 )
-from wakeful.stores.archive import Archive, MemoryArchive, SqliteArchive, open_archive
+from wakeful.stores.archive import Archive, MemoryArchive
+from wakeful.stores.archive_sqlite import SqliteArchive
+from wakeful.stores.opening import open_archive
 
 CHAT = get("openai_chat")
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -20,7 +20,7 @@ from wakeful.records import MemoryScope
 from wakeful.stores import open_store
 from wakeful.stores.conformance import StoreContract
 from wakeful.stores.conformance.fixtures import ANA, EVERYTHING, MODEL, START, Opener, hour, ids, node, vector
-from wakeful.stores.protocol import sqlite_path
+from wakeful.stores.opening import sqlite_path
 from wakeful.stores.sqlite import SqliteStore
 from wakeful.stores.sqlite.migrate import migrate, migrations
 from wakeful.stores.sqlite.transaction import statements

@@ -35,7 +35,7 @@ def add_reading(command: argparse.ArgumentParser) -> None:
 def run_restore(arguments: argparse.Namespace) -> int:
     """Print an archived span, or list the archive's ids."""
     from wakeful import restore
-    from wakeful.stores.archive import SqliteArchive
+    from wakeful.stores.archive_sqlite import SqliteArchive
 
     if not Path(arguments.db).is_file():
         raise InputError(f"no such archive: {arguments.db}")

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1 if plan.over_budget else 0
     archive = None
     if arguments.archive is not None:
-        from wakeful.stores.archive import SqliteArchive
+        from wakeful.stores.archive_sqlite import SqliteArchive
 
         archive = options["archive"] = SqliteArchive(arguments.archive)
     try:

@@ -76,7 +76,7 @@ def scope_if_named(arguments: argparse.Namespace) -> MemoryScope | None:
 
 def file_of(url: str) -> Path | None:
     """Give the file of a SQLite URL; None for other stores."""
-    from wakeful.stores.protocol import sqlite_path
+    from wakeful.stores.opening import sqlite_path
 
     return Path(sqlite_path(url)) if url.startswith("sqlite://") else None
 

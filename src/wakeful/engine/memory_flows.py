@@ -31,7 +31,8 @@ from wakeful.records import MemoryLayer, MemoryScope
 from wakeful.retrieval import recall as retrieval
 from wakeful.retrieval.hits import Explanation, Recall
 from wakeful.retrieval.settings import RecallSettings
-from wakeful.stores.protocol import Store, open_store
+from wakeful.stores.opening import open_store
+from wakeful.stores.protocol import Store
 
 PENDING = 4096
 """Uses that wait to be recorded, at most; the oldest are dropped beyond it."""

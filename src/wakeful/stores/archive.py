@@ -1,7 +1,7 @@
 """Archives: where compaction keeps what it took out of a conversation.
 
-``MemoryArchive`` lives in the process; ``SqliteArchive`` is one file that many processes and threads share. Both answer
-the operations of ``ops_archive`` and give the same answers.
+``MemoryArchive`` lives in the process; ``SqliteArchive`` (``archive_sqlite``) is one file that many processes and threads
+share. Both answer the operations of ``ops_archive`` and give the same answers.
 
 A search finds records that hold the query exactly, as it stands, before records that hold its words.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from wakeful.errors import ConfigError, StoreError
 from wakeful.ops_archive import (
@@ -29,9 +29,6 @@ from wakeful.ops_archive import (
     ArchiveStats,
 )
 from wakeful.terms import index_terms, query_terms
-
-if TYPE_CHECKING:
-    from wakeful.stores.archive_sqlite import SqliteArchive as SqliteArchive
 
 
 @runtime_checkable
@@ -180,34 +177,3 @@ def rank(records: Sequence[ArchiveRecord], query: str, limit: int) -> tuple[Arch
             hits.append((-score, order, record))
     hits.sort(key=lambda hit: (hit[0], -hit[1]))
     return tuple(ArchiveHit(record, -score) for score, _, record in hits[:limit])
-
-
-def open_archive(value: Any) -> Archive:
-    """Make an archive of what the caller has: an archive, ``memory://``, ``sqlite:///file.db``, or a file's path.
-
-    Raises ``ConfigError`` for anything else, ``SchemaError`` for a file that is no archive.
-    """
-    if isinstance(value, Archive) and not isinstance(value, type):
-        return value
-    name = value if isinstance(value, str) else getattr(value, "__fspath__", str)()
-    if not isinstance(name, str) or not name:
-        raise ConfigError(f"archive is an archive, a URL or a file's path, not {type(value).__name__}")
-    if name == "memory://":
-        return MemoryArchive()
-    from wakeful.stores.archive_sqlite import SqliteArchive
-
-    if name.startswith("sqlite://"):
-        from wakeful.stores.protocol import sqlite_path
-
-        return SqliteArchive(sqlite_path(name))
-    if "://" in name:
-        raise ConfigError(f"no archive is known for {name!r}; write memory://, sqlite:///file.db or a file's path")
-    return SqliteArchive(name)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "SqliteArchive":
-        from wakeful.stores.archive_sqlite import SqliteArchive
-
-        return SqliteArchive
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
