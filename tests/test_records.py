@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -18,6 +19,7 @@ from wakeful.records import (
     NativeStorageScope,
     node_scope,
     tenant_scope,
+    with_vector,
 )
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -208,3 +210,9 @@ def test_a_time_of_any_zone_is_kept_as_its_instant_in_utc() -> None:
     assert (made.asserted_at, made.updated_at, made.expires_at) == (START, START, hour(1))
     assert made.asserted_at.tzinfo is made.expires_at.tzinfo is UTC  # type: ignore[union-attr]
     assert node(layer=MemoryLayer.EPISODIC).layer is MemoryLayer.EPISODIC
+
+
+def test_a_node_with_a_vector_is_the_node_with_a_vector() -> None:
+    bare = node(properties={"a": 1})
+    assert with_vector(bare, b"1234", "m") == replace(bare, embedding=b"1234", embedding_model="m")
+    assert bare.embedding is None

@@ -354,6 +354,18 @@ class MemoryNode:
 
 
 _NODE_FIELDS = frozenset(item.name for item in fields(MemoryNode))
+_node_values = attrgetter(*MemoryNode.__slots__)
+_node_setters = tuple(getattr(MemoryNode, name).__set__ for name in MemoryNode.__slots__)
+
+
+def with_vector(node: MemoryNode, vector: bytes, model: str) -> MemoryNode:
+    """The same node with a vector of a model: float32, unit length. What was checked is not checked again."""
+    made = object.__new__(MemoryNode)
+    for put, value in zip(_node_setters, _node_values(node), strict=True):
+        put(made, value)
+    object.__setattr__(made, "embedding", vector)
+    object.__setattr__(made, "embedding_model", model)
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wakeful.needs import Flow, embed
-from wakeful.records import MemoryLayer, MemoryNode
+from wakeful.records import MemoryLayer, MemoryNode, with_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,4 @@ def embedded(nodes: Sequence[MemoryNode], space: Space) -> Flow[list[MemoryNode]
     ]
     vectors = yield from embed(tuple(text_of(node) for node in needing))
     made = dict(zip((id(node) for node in needing), vectors, strict=True))
-    return [
-        replace(node, embedding=made[id(node)], embedding_model=space.model) if id(node) in made else node
-        for node in nodes
-    ]
+    return [with_vector(node, made[id(node)], space.model) if id(node) in made else node for node in nodes]
