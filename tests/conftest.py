@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import shutil
@@ -33,6 +34,8 @@ def server() -> Iterator[str]:
         yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="wakeful-pg-"))
+    # The package makes its lock's folder anew when the process ends; what is registered first is run last.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -42,7 +45,6 @@ def server() -> Iterator[str]:
         yield running.get_uri()
     finally:
         running.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="class")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +100,7 @@ def lasting(lasting_place: str) -> Iterator[Memory]:
 def objects(memory: Memory, folder: Path) -> list[str]:
     """Names of tables and indexes, and of files, that the store has."""
     if memory.store.kind == "sqlite":
-        import sqlite3
-
-        with sqlite3.connect(folder / "memory.db") as connection:
+        with closing(sqlite3.connect(folder / "memory.db")) as connection:
             names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
         return sorted([*names, *(path.name for path in folder.iterdir())])
     import psycopg

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wakeful.errors import ConfigError, SchemaError, StoreBusy, StoreError
+from wakeful.errors import ConfigError, SchemaError
 from wakeful.ids import content_id
 from wakeful.ops_archive import (
     ArchiveCount,
@@ -37,6 +37,7 @@ from wakeful.ops_archive import (
 from wakeful.stores import sqlite_mark
 from wakeful.stores.archive import rank, size_of
 from wakeful.stores.named_sql import named_sql
+from wakeful.stores.sqlite_pool import Pool, transaction, translated
 from wakeful.terms import index_terms, query_terms
 
 SCHEMA = "1"
@@ -58,38 +59,22 @@ class SqliteArchive:
     def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS, make: bool = True) -> None:
         self.path = str(path)
         self._sql = named_sql("archive.sql")
-        self._lock = threading.Lock()
-        self._db: sqlite3.Connection | None = None
+        self._pool = Pool(partial(_connect, self.path, busy_seconds, make), f"the archive {self.path}")
         try:
-            self._db = sqlite3.connect(self.path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-            self._prepare(self._db, make)
-        except sqlite3.Error as error:
-            self.close()
-            raise _wrapped(error, self.path) from error
-        except SchemaError:
+            with self._pool.lend() as db, translated("archive", self.path):
+                self._prepare(db)
+        except BaseException:
             self.close()
             raise
 
     def execute(self, ops: Sequence[ArchiveOp]) -> tuple[Any, ...]:
         """Run operations in one transaction, all or nothing."""
-        with self._lock:
-            db = self._db
-            if db is None:
-                raise StoreError(f"the archive {self.path} is closed")
-            writes = any(isinstance(op, ArchivePut | ArchiveRemove | ArchiveErase) for op in ops)
-            try:
-                db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                try:
-                    results = tuple(self._run(db, op) for op in ops)
-                    db.execute("COMMIT")
-                except BaseException:
-                    if db.in_transaction:
-                        db.execute("ROLLBACK")
-                    raise
-                if any(isinstance(op, ArchiveErase) for op in ops):
-                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            except sqlite3.Error as error:
-                raise _wrapped(error, self.path) from error
+        writes = any(isinstance(op, ArchivePut | ArchiveRemove | ArchiveErase) for op in ops)
+        with self._pool.lend() as db, translated("archive", self.path):
+            with transaction(db, writes=writes):
+                results = tuple(self._run(db, op) for op in ops)
+            if any(isinstance(op, ArchiveErase) for op in ops):
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return results
 
     async def aexecute(self, ops: Sequence[ArchiveOp]) -> tuple[Any, ...]:
@@ -105,31 +90,16 @@ class SqliteArchive:
 
     def close(self) -> None:
         """Close the file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        self._pool.close()
 
-    def _prepare(self, db: sqlite3.Connection, make: bool) -> None:
-        sqlite_mark.check(db)
-        held = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if "archive_meta" not in held and (not make or "archive_records" in held):
-            raise SchemaError(f"{self.path} is no archive of this version")
-        db.execute("PRAGMA journal_mode = WAL").fetchall()
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA secure_delete = ON").fetchall()
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            if "archive_meta" not in held:
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        with transaction(db, writes=True):
+            if "archive_meta" not in _tables(db):
                 for statement in self._sql["schema"].split(";\n"):
                     db.execute(statement)
                 sqlite_mark.mark(db)
                 db.execute("INSERT OR IGNORE INTO archive_meta VALUES ('schema', ?)", (SCHEMA,))
             found = db.execute("SELECT value FROM archive_meta WHERE key = 'schema'").fetchone()
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
         if found is None or found[0] != SCHEMA:
             raise SchemaError(
                 f"{self.path} is an archive of schema {found and found[0]!r}; this version reads {SCHEMA}"
@@ -214,13 +184,25 @@ class SqliteArchive:
         return ArchiveStats(records=records, messages=messages, bytes=size)
 
 
-def _wrapped(error: sqlite3.Error, path: str) -> StoreError:
-    text = str(error)
-    if "locked" in text or "busy" in text:
-        return StoreBusy(f"the archive {path} is locked by another writer; nothing was changed. Try again")
-    if "not a database" in text or "malformed" in text:
-        return SchemaError(f"{path} is no archive: {text}")
-    return StoreError(f"the archive {path} failed: {text}; nothing was changed")
+def _connect(path: str, busy_seconds: float, make: bool) -> sqlite3.Connection:
+    with translated("archive", path):
+        db = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+        try:
+            sqlite_mark.check(db)
+            held = _tables(db)
+            if "archive_meta" not in held and (not make or "archive_records" in held):
+                raise SchemaError(f"{path} is no archive of this version")
+            db.execute("PRAGMA journal_mode = WAL").fetchall()
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA secure_delete = ON").fetchall()
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def _tables(db: sqlite3.Connection) -> frozenset[str]:
+    return frozenset(name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
 
 
 def _clean(text: str) -> str:

@@ -6,19 +6,18 @@ epoch that was compared still holds when the write is committed. Source: https:/
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wakeful.errors import SchemaError, StoreBusy, StoreError
+from wakeful.errors import SchemaError
 from wakeful.ops_session import SessionOp
 from wakeful.stores import sqlite_mark
 from wakeful.stores.named_sql import named_sql
 from wakeful.stores.sessions.sqlstore import READS, run_op
+from wakeful.stores.sqlite_pool import Pool, transaction, translated
 
 SCHEMA = "1"
 """Version of the file's session tables."""
@@ -35,19 +34,19 @@ class SqliteSessions:
 
     def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = str(path)
-        self._busy_seconds = busy_seconds
         self._sql = named_sql("sqlite.sql", "wakeful.stores.sessions")
-        self._idle: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._closed = False
-        with self._lend() as db, _translated(self.path):
-            self._prepare(db)
+        self._pool = Pool(partial(_connect, self.path, busy_seconds), f"the session store {self.path}")
+        try:
+            with self._pool.lend() as db, translated("session store", self.path):
+                self._prepare(db)
+        except BaseException:
+            self._pool.close()
+            raise
 
     def execute(self, ops: Sequence[SessionOp]) -> tuple[Any, ...]:
         """Run operations in one transaction, all or nothing."""
         writes = not all(isinstance(op, READS) for op in ops)
-        with self._lend() as db, _translated(self.path), _transaction(db, writes=writes):
+        with self._pool.lend() as db, translated("session store", self.path), transaction(db, writes=writes):
             bound = _Bound(db, self._sql)
             return tuple(run_op(bound, op) for op in ops)
 
@@ -59,50 +58,10 @@ class SqliteSessions:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for db in idle:
-            db.close()
-
-    @contextmanager
-    def _lend(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            if self._closed:
-                raise StoreError(f"the session store {self.path} is closed")
-            if self._process != os.getpid():
-                # A connection must not be used, nor closed, across a fork: its locks belong to the parent.
-                self._idle, self._process = [], os.getpid()
-            db = self._idle.pop() if self._idle else None
-        if db is None:
-            with _translated(self.path):
-                db = self._open()
-        try:
-            yield db
-        finally:
-            with self._lock:
-                keep = not self._closed and not db.in_transaction
-                if keep:
-                    self._idle.append(db)
-            if not keep:
-                db.close()
-
-    def _open(self) -> sqlite3.Connection:
-        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
-        try:
-            sqlite_mark.check(db)
-        except BaseException:
-            db.close()
-            raise
-        db.execute("PRAGMA journal_mode = WAL").fetchall()
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA secure_delete = ON").fetchall()
-        return db
+        self._pool.close()
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        with _transaction(db, writes=True):
+        with transaction(db, writes=True):
             for statement in self._sql["schema"].split(";\n"):
                 db.execute(statement)
             sqlite_mark.mark(db)
@@ -110,6 +69,22 @@ class SqliteSessions:
             (found,) = db.execute("SELECT value FROM session_meta WHERE key = 'schema'").fetchone()
         if found != SCHEMA:
             raise SchemaError(f"{self.path} holds sessions of schema {found}; this version reads {SCHEMA}")
+
+
+def _connect(path: str, busy_seconds: float) -> sqlite3.Connection:
+    with translated("session store", path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+        try:
+            sqlite_mark.check(db)
+            db.execute("PRAGMA journal_mode = WAL").fetchall()
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA secure_delete = ON").fetchall()
+        except BaseException:
+            db.close()
+            raise
+        return db
 
 
 class _Bound:
@@ -124,28 +99,3 @@ class _Bound:
 
     def many(self, name: str, values: Sequence[Mapping[str, Any]]) -> None:
         self._db.executemany(self._sql[name], values)
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection, *, writes: bool) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _translated(path: str) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        text = str(error)
-        if "locked" in text or "busy" in text:
-            raise StoreBusy(f"the session store {path} is locked by another writer; nothing was changed") from error
-        if "not a database" in text or "malformed" in text:
-            raise SchemaError(f"{path} is no session store: {text}") from error
-        raise StoreError(f"the session store {path} failed: {text}; nothing was changed") from error

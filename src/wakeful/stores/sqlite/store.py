@@ -6,6 +6,7 @@ import importlib.util
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from wakeful import ops as op
@@ -14,9 +15,10 @@ from wakeful.stores import rules
 from wakeful.stores.protocol import EmbeddingSpace, settle_embedding
 from wakeful.stores.sidecar import Sidecar
 from wakeful.stores.sqlite import erasure, graph, nodes, queries, search, work
-from wakeful.stores.sqlite.connect import BUSY_SECONDS, Pool, translated
+from wakeful.stores.sqlite.connect import BUSY_SECONDS, connect, translated
 from wakeful.stores.sqlite.migrate import migrate
 from wakeful.stores.sqlite.transaction import Transaction
+from wakeful.stores.sqlite_pool import Pool
 
 SIDECAR_BYTES = 512 * 1024 * 1024
 """Memory for search, bytes. Owners whose rows do not fit are searched in the file."""
@@ -43,7 +45,7 @@ class SqliteStore:
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         self.url = f"sqlite:///{path}"
-        self._pool = Pool(path, busy_seconds=busy_seconds)
+        self._pool = Pool(partial(connect, path, busy_seconds), "the store")
         has_numpy = importlib.util.find_spec("numpy") is not None
         self.sidecar = Sidecar(sidecar_bytes) if sidecar_bytes and has_numpy else None
         try:
@@ -118,7 +120,9 @@ class SqliteStore:
             return erasure.purge(connection)
 
     def close(self) -> None:
-        """Close every connection, after a last try at what an erasure left pending."""
+        """Close every connection, after a last try at what an erasure left pending. Closing twice does nothing more."""
+        if self._pool.closed:
+            return
         with suppress(StoreBusy), self._pool.lend() as connection, translated():
             if erasure.is_pending(connection):
                 erasure.purge(connection)
