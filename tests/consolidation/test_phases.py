@@ -9,7 +9,6 @@ from tending_world import ANA, NOW, memory
 
 from wakeful.consolidation.phases.entity_links import entity_id
 from wakeful.consolidation.phases.profile import profile_id
-from wakeful.needs import ChatReply
 from wakeful.ops import GetEdges, GetState, History, PutState, QueryNodes, Touch, Visibility
 from wakeful.records import MemoryScope, Source
 
@@ -203,26 +202,6 @@ def test_an_old_session_is_digested_and_its_turns_point_to_the_digest(world):
     assert all(f"A-10{i}" in digest.content for i in range(10))
     assert set(digest.source.entries) == {node.id for node in sources}
     assert world.phase("episodic_summary").changed == 0
-
-
-def test_a_models_digest_stands_only_when_it_keeps_every_identifier(world):
-    world.put(*old_session())
-    codes = ", ".join(f"A-10{i}" for i in range(10))
-    world.reply = lambda ask: ChatReply(text=f"The user asked about orders {codes}.")
-    assert "(model)" in world.phase("episodic_summary", model=True).notes[0]
-    (key,) = {world.get(f"talk{i}").superseded_by for i in range(10)}
-    assert world.get(key).content == f"The user asked about orders {codes}."
-
-
-@pytest.mark.parametrize("text", ["", "ok", "The user asked about orders A-100."])
-def test_a_poor_digest_of_a_model_never_replaces_its_source(world, text):
-    world.put(*old_session())
-    world.reply = lambda ask: ChatReply(text=text)
-    world.tend(model=True)
-    for i in range(10):
-        node = world.get(f"talk{i}")
-        if node.superseded_by is not None:
-            assert all(f"A-10{j}" in world.get(node.superseded_by).content for j in range(10))
 
 
 def test_a_cluster_gets_a_parent_that_follows_its_members(world):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -43,7 +44,10 @@ class Slow:
 
     def __call__(self, prompt: str) -> str:
         self.results.append(self.meanwhile())
-        return " ".join(f"The {subject} is looked at again." for subject in SUBJECTS)
+        sentences = [
+            {"text": f"The {subject} is looked at again.", "turns": [at]} for at, subject in enumerate(SUBJECTS)
+        ]
+        return json.dumps({"sentences": sentences})
 
 
 def active(memory: Memory, scope: MemoryScope, session: str = "old") -> list[MemoryNode]:

@@ -4,7 +4,9 @@ Rules of the file:
 
 - A batch of operations is one transaction that also carries the fence (a worker that lost the lease changes nothing),
   and the last one the checkpoint (a killed cycle goes on behind its last finished phase, with the same clock).
-- A model is asked and a vector made only while a phase decides, never inside a transaction.
+- A model is asked only while a phase decides, never inside a transaction; ``attend`` bounds and counts its calls. Light
+  cycles ask none.
+- The lease is prolonged while a phase works, between its batches, and before each model call.
 - A phase that fails is recorded, and the others run; nothing of it is half-done, since its operations were not run.
 """
 
@@ -15,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from wakeful.consolidation.attend import Attendant, Lease, PriceOf
 from wakeful.consolidation.phase import Cycle, Outcome, Phase
-from wakeful.consolidation.report import Cadence, ConsolidationReport, PhaseReport
+from wakeful.consolidation.report import Cadence, ConsolidationReport, PhaseReport, Spending
 from wakeful.consolidation.settings import TendingSettings
 from wakeful.consolidation.window import recent_nodes
 from wakeful.errors import StaleWriter
 from wakeful.needs import Flow, now, run
-from wakeful.ops import AcquireLease, Fence, GetState, PutState, ReleaseLease, RenewLease
+from wakeful.ops import AcquireLease, Fence, GetState, PutState, ReleaseLease
 from wakeful.records import MemoryScope
 
 
@@ -39,6 +42,9 @@ class Run:
     """The cycle's clock; None: the real one."""
     dry_run: bool = False
     model: bool = False
+    """Whether a model may be asked; ``quick_nap`` asks none all the same."""
+    prices: PriceOf | None = None
+    """Prices of models, for the report."""
 
 
 def state_key(cadence: Cadence) -> str:
@@ -52,13 +58,15 @@ def cycle(job: Run) -> Flow[ConsolidationReport]:
     if job.dry_run:
         (state,) = yield from run(GetState(job.scope, state_key(job.cadence)))
         return (yield from _phases(job, clock, state or {}, None))
-    lease = AcquireLease(scope=job.scope, owner=job.owner, at=(yield from now()), seconds=job.settings.lease_seconds)
-    token, state = yield from run(lease, GetState(job.scope, state_key(job.cadence)))
+    moment, seconds = (yield from now()), job.settings.lease_seconds
+    acquire = AcquireLease(scope=job.scope, owner=job.owner, at=moment, seconds=seconds)
+    token, state = yield from run(acquire, GetState(job.scope, state_key(job.cadence)))
     if token is None:
         return ConsolidationReport(scope=job.scope.path, cadence=job.cadence, started_at=clock, status="busy")
+    lease = Lease(scope=job.scope, owner=job.owner, token=token, seconds=seconds, renewed=moment)
     release = ReleaseLease(scope=job.scope, owner=job.owner, token=token)
     try:
-        report = yield from _phases(job, clock, state or {}, token)
+        report = yield from _phases(job, clock, state or {}, lease)
     except Exception:
         yield from run(release)
         raise
@@ -66,8 +74,8 @@ def cycle(job: Run) -> Flow[ConsolidationReport]:
     return report
 
 
-def _phases(job: Run, clock: datetime, state: dict[str, Any], token: int | None) -> Flow[ConsolidationReport]:
-    unfinished = state.get("started_at") if token is not None else None
+def _phases(job: Run, clock: datetime, state: dict[str, Any], lease: Lease | None) -> Flow[ConsolidationReport]:
+    unfinished = state.get("started_at") if lease is not None else None
     started_at = datetime.fromisoformat(unfinished) if unfinished else clock
     done: list[str] = list(state.get("done", ())) if unfinished else []
     last = state.get("finished_at")
@@ -79,7 +87,7 @@ def _phases(job: Run, clock: datetime, state: dict[str, Any], token: int | None)
         since=since,
         first=last is None,
         settings=job.settings,
-        model=job.model,
+        model=job.model and job.cadence != "quick_nap",
     )
     recent = yield from recent_nodes(
         job.scope,
@@ -90,6 +98,8 @@ def _phases(job: Run, clock: datetime, state: dict[str, Any], token: int | None)
     )
     context = replace(context, recent=recent)
     began = yield from now()
+    until = began + timedelta(seconds=job.settings.most_seconds)
+    attendant = Attendant(settings=job.settings, until=until, lease=lease, prices=job.prices)
     reports: list[PhaseReport] = []
     operations: list[Any] = []
     status = "done"
@@ -98,31 +108,33 @@ def _phases(job: Run, clock: datetime, state: dict[str, Any], token: int | None)
             reports.append(PhaseReport(name=phase.name, status="resumed", reason="finished before the interruption"))
             continue
         before = yield from now()
-        if (before - began).total_seconds() > job.settings.most_seconds:
+        if before > until:
             status = "stopped"
             reports.append(PhaseReport(name=phase.name, status="skipped", reason="the cycle's time is up"))
             continue
         try:
-            outcome = yield from phase.run(context)
-            if token is None:
+            outcome = yield from attendant.attend(phase.run(context))
+            if lease is None:
                 operations += [operation for batch in outcome.batches for operation in batch]
             else:
                 done = [*done, phase.name]
-                yield from _write(job, token, outcome, {**state, "started_at": started_at.isoformat(), "done": done})
+                yield from _write(job, lease, outcome, {**state, "started_at": started_at.isoformat(), "done": done})
         except StaleWriter as error:
-            reports.append(PhaseReport(name=phase.name, status="failed", reason=str(error)))
+            spent = attendant.take()
+            reports.append(PhaseReport(name=phase.name, status="failed", reason=str(error), spending=spent))
             status = "stopped"
             break
         except Exception as error:  # a phase must not stop the others; the report carries it
             done = [name for name in done if name != phase.name]
-            reports.append(PhaseReport(name=phase.name, status="failed", reason=f"{type(error).__name__}: {error}"))
+            reason, spent = f"{type(error).__name__}: {error}", attendant.take()
+            reports.append(PhaseReport(name=phase.name, status="failed", reason=reason, spending=spent))
             status = "partial"
             continue
         after = yield from now()
-        reports.append(_report(phase, outcome, (after - before).total_seconds() * 1_000))
-    if token is not None and status in ("done", "partial"):
+        reports.append(_report(phase, outcome, (after - before).total_seconds() * 1_000, attendant.take()))
+    if lease is not None and status in ("done", "partial"):
         yield from run(
-            Fence(job.scope, token),
+            Fence(job.scope, lease.token),
             PutState(job.scope, state_key(job.cadence), {"finished_at": started_at.isoformat()}),
         )
     return ConsolidationReport(
@@ -137,21 +149,17 @@ def _phases(job: Run, clock: datetime, state: dict[str, Any], token: int | None)
     )
 
 
-def _write(job: Run, token: int, outcome: Outcome, checkpoint: dict[str, Any]) -> Flow[None]:
+def _write(job: Run, lease: Lease, outcome: Outcome, checkpoint: dict[str, Any]) -> Flow[None]:
     """Run the batches; the last one carries the checkpoint."""
-    fence = Fence(job.scope, token)
+    fence = Fence(job.scope, lease.token)
     batches = list(outcome.batches) or [()]
     for number, batch in enumerate(batches):
         last = (PutState(job.scope, state_key(job.cadence), checkpoint),) if number == len(batches) - 1 else ()
+        yield from lease.keep(least=job.settings.lease_seconds / 2)
         yield from run(fence, *batch, *last)
-    moment = yield from now()
-    renew = RenewLease(scope=job.scope, owner=job.owner, token=token, at=moment, seconds=job.settings.lease_seconds)
-    (held,) = yield from run(renew)
-    if not held:
-        raise StaleWriter("the scope's lease was lost; what was written until now stands")
 
 
-def _report(phase: Phase, outcome: Outcome, milliseconds: float) -> PhaseReport:
+def _report(phase: Phase, outcome: Outcome, milliseconds: float, spent: tuple[Spending, ...]) -> PhaseReport:
     return PhaseReport(
         name=phase.name,
         status="skipped" if outcome.skipped is not None else "ran",
@@ -159,8 +167,6 @@ def _report(phase: Phase, outcome: Outcome, milliseconds: float) -> PhaseReport:
         rows_read=outcome.rows_read,
         changed=outcome.changed,
         milliseconds=milliseconds,
-        model_calls=outcome.model_calls,
-        input_tokens=outcome.usage.input_tokens,
-        output_tokens=outcome.usage.output_tokens,
+        spending=spent,
         notes=outcome.notes,
     )

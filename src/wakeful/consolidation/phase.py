@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from wakeful.consolidation.report import Cadence
 from wakeful.consolidation.settings import TendingSettings
-from wakeful.needs import Flow, Usage
+from wakeful.needs import Flow
 from wakeful.ops import Visibility
 from wakeful.records import MemoryLayer, MemoryNode, MemoryScope
 
@@ -36,7 +36,7 @@ class Cycle:
     recent: tuple[MemoryNode, ...] = ()
     """The window: semantic and episodic nodes updated within the lookback, read once, newest first."""
     model: bool = False
-    """Whether a model may be asked."""
+    """Whether a model may be asked (see ``judging``)."""
 
     def own(self, nodes: Iterable[MemoryNode]) -> list[MemoryNode]:
         """The nodes that the cycle may write: those that its scope owns."""
@@ -45,6 +45,10 @@ class Cycle:
     def layer(self, layer: MemoryLayer) -> list[MemoryNode]:
         """The window's own nodes of a layer, newest first."""
         return [node for node in self.recent if node.layer is layer and node.scope == self.scope]
+
+    def fresh(self, node: MemoryNode) -> bool:
+        """Whether a node was asserted or edited after the last cycle looked."""
+        return self.first or node.updated_at > self.since
 
     def visible(self, **values: Any) -> Visibility:
         """Visibility at the start of the cycle."""
@@ -63,8 +67,6 @@ class Outcome:
     skipped: str | None = None
     """Why the phase did not run; None: it ran."""
     notes: tuple[str, ...] = ()
-    model_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,25 @@ class Phase:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     run: Callable[[Cycle], Flow[Outcome]]
+
+
+def seen(nodes: Iterable[MemoryNode]) -> dict[str, datetime]:
+    """What compare-and-set compares: the ``updated_at`` that was read, by id. A row that moved on since is left alone."""
+    return {node.id: node.updated_at for node in nodes}
+
+
+TRUST: tuple[Literal["low", "normal", "high"], ...] = ("low", "normal", "high")
+"""From text that came from outside to what was vouched for."""
+
+
+def trusted(node: MemoryNode) -> int:
+    """How far a node's source is trusted, as its place in ``TRUST``."""
+    return TRUST.index(node.source.trust)
+
+
+def least_trust(nodes: Iterable[MemoryNode]) -> Literal["low", "normal", "high"]:
+    """The trust of what is derived from some nodes: that of the least trusted, and no more than normal."""
+    return TRUST[min((trusted(node) for node in nodes), default=1) and 1]
 
 
 def in_batches(operations: Iterable[Any], size: int) -> tuple[tuple[Any, ...], ...]:

@@ -49,7 +49,13 @@ class TendingSettings:
     batch: int = 1000
     """Rows written in one transaction."""
     lease_seconds: float = 60.0
-    """A worker's lease; prolonged after each phase."""
+    """A worker's lease; prolonged while it works, and before each model call."""
+    model_calls: int = 50
+    """Most model calls of a cycle; what is left is decided without a model, and the report says so."""
+    model_tokens: int = 300_000
+    """Most tokens of a cycle, input and output together."""
+    model_seconds: float = 45.0
+    """Most time of one model call; below ``lease_seconds``, so that a lease outlives the call."""
     most_seconds: float = 600.0
     """A cycle stops after this and goes on next time."""
 
@@ -59,6 +65,11 @@ class TendingSettings:
             values = value if isinstance(value, tuple) else (value,)
             if not all(isinstance(each, int | float) and not isinstance(each, bool) and each > 0 for each in values):
                 raise ConfigError(f"TendingSettings.{item.name} is above 0, not {value!r}")
+        if self.model_seconds >= self.lease_seconds:
+            raise ConfigError(
+                f"TendingSettings.model_seconds ({self.model_seconds:g}) is below lease_seconds ({self.lease_seconds:g}): "
+                "a lease outlives the call that is made under it"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> TendingSettings:

@@ -8,7 +8,9 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from wakeful.consolidation.attend import PriceOf
 from wakeful.consolidation.cycle import Run, cycle, state_key
 from wakeful.consolidation.phases import ROSTERS
 from wakeful.consolidation.report import CADENCES, Cadence, ConsolidationReport
@@ -16,6 +18,7 @@ from wakeful.consolidation.settings import TendingSettings
 from wakeful.errors import ConfigError
 from wakeful.needs import Flow, now, run
 from wakeful.ops import GetState, ListScopes
+from wakeful.pricing import Prices
 from wakeful.records import MemoryScope
 
 PERIODS: dict[Cadence, timedelta] = {
@@ -58,9 +61,13 @@ def consolidate_flow(
     dry_run: bool = False,
     settings: TendingSettings | None = None,
     model: bool = False,
+    prices: PriceOf | None = None,
     owner: str | None = None,
 ) -> Flow[ConsolidationReport]:
-    """Run one cycle over one scope. ``at`` is the cycle's clock; None: the real one."""
+    """Run one cycle over one scope. ``at`` is the cycle's clock; None: the real one.
+
+    ``model``: the driver can answer ``Ask``. ``prices``: of models, for the report.
+    """
     known = check_cadence(cadence)
     job = Run(
         scope=scope,
@@ -71,8 +78,23 @@ def consolidate_flow(
         at=at,
         dry_run=dry_run,
         model=model,
+        prices=prices,
     )
     return (yield from cycle(job))
+
+
+def prices_of(model: Any) -> PriceOf | None:
+    """Give the look-up of list prices in the catalogue that ships; by the model's own name where a reply's is unknown."""
+    if model is None:
+        return None
+
+    def prices(name: str) -> Prices | None:
+        from wakeful.models.catalog import Catalog
+
+        catalog = Catalog.default()
+        return catalog.prices(name) or catalog.prices(str(model.name))
+
+    return prices
 
 
 def due_scopes(cadence: str, *, root: MemoryScope | None = None, at: datetime | None = None) -> Flow[tuple[Due, ...]]:

@@ -16,7 +16,7 @@ from wakeful.assembly.hydrate import hydrate_hits
 from wakeful.compaction.meter import Meter
 from wakeful.consolidation.report import ConsolidationReport
 from wakeful.consolidation.settings import TendingSettings
-from wakeful.engine.consolidate import consolidate_flow
+from wakeful.engine.consolidate import consolidate_flow, prices_of
 from wakeful.errors import ConfigError, MemoryContractError
 from wakeful.memory import keeping, layers, reminders, transfer
 from wakeful.memory.embedding import Space
@@ -216,8 +216,13 @@ class MemoryFlows:
     ) -> Flow[ConsolidationReport]:
         """Consolidate; see ``Memory.consolidate``."""
         yield from self.flush()
+        prices = prices_of(self.model)
         model = self.model is not None
-        return (yield from consolidate_flow(scope, cadence, at=at, dry_run=dry_run, settings=settings, model=model))
+        return (
+            yield from consolidate_flow(
+                scope, cadence, at=at, dry_run=dry_run, settings=settings, model=model, prices=prices
+            )
+        )
 
     # --- use --------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ Rules of the file:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 from wakeful.memory.claims import SELF, Claim, claim_of, fold
 from wakeful.memory.settings import WritingSettings
 from wakeful.needs import ChatRequest
+from wakeful.replies import Unreadable, loads
 
 _SENTENCE = re.compile(
     r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+|;\s+|\s+(?:and|but|so)\s+(?=(?:I|my|we)\b)|,\s+(?=(?:and |but )?(?:I|my|we)\b)"
@@ -145,8 +145,6 @@ SCHEMA: Mapping[str, Any] = {
 """JSON schema of the model's reply."""
 
 _BAR = "=" * 8
-_FIELD = 100_000
-"""Characters of a reply that are read at most."""
 
 
 def request(said: Sequence[Said]) -> ChatRequest:
@@ -160,10 +158,6 @@ def request(said: Sequence[Said]) -> ChatRequest:
     return ChatRequest(
         prompt=body, system=INSTRUCTIONS, schema=SCHEMA, max_tokens=2000, temperature=0.0, thinking=False
     )
-
-
-class Unreadable(ValueError):
-    """A model's reply that holds no facts in the shape that was asked for."""
 
 
 def read_reply(text: str, said: Sequence[Said], settings: WritingSettings) -> list[Fact]:
@@ -235,43 +229,3 @@ def unkeepable(text: str) -> int:
 
 
 _LONE = re.compile("[\ud800-\udfff]")
-_FENCE = re.compile(r"```(?:json)?\s*(.*?)(?:```|$)", re.DOTALL | re.IGNORECASE)
-_TRAILING = re.compile(r",(\s*[}\]])")
-
-
-def loads(text: str) -> Any:
-    """Read JSON as models write it. Raises ``Unreadable``."""
-    text = text[:_FIELD].strip()
-    if not text:
-        raise Unreadable("the reply is empty")
-    fenced = _FENCE.search(text)
-    for body in filter(None, (text, fenced.group(1) if fenced else None)):
-        start = min((place for mark in "{[" if (place := body.find(mark)) >= 0), default=-1)
-        if start < 0:
-            continue
-        for attempt in (body[start:], _TRAILING.sub(r"\1", body[start:])):
-            try:
-                value, _ = json.JSONDecoder().raw_decode(attempt)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, (dict, list)):
-                return value
-        mended = _mend(body[start:])
-        if mended is not None:
-            return mended
-    raise Unreadable("the reply is no JSON")
-
-
-def _mend(body: str) -> Any:
-    """Read the whole objects at the front of a reply that was cut: half of a list is better than none of it."""
-    found: list[Any] = []
-    decoder = json.JSONDecoder()
-    place = body.find("[")
-    while place >= 0 and (place := body.find("{", place)) >= 0:
-        try:
-            value, end = decoder.raw_decode(_TRAILING.sub(r"\1", body[place:]))
-        except (ValueError, RecursionError):
-            break
-        found.append(value)
-        place += max(1, end)
-    return found or None

@@ -26,6 +26,7 @@ from wakeful.memory.turns import as_given, dated_label, episodes, from_messages,
 from wakeful.needs import Flow, ask, now, run
 from wakeful.ops import Change, GetNodes, Log, PutEdges, PutNodes, QueryNodes, SearchText, Visibility
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, Source, Turn, utc
+from wakeful.replies import Unreadable
 from wakeful.terms import query_terms
 
 MENTIONED = "FROM"
@@ -203,7 +204,7 @@ def _extract(
         try:
             reply = yield from ask(extract.request(said), "extractor")
             return extract.read_reply(reply.text, said, settings), ()
-        except (ModelError, ConfigError, extract.Unreadable, TimeoutError) as error:
+        except (ModelError, ConfigError, Unreadable, TimeoutError) as error:
             reasons.append(f"{type(error).__name__}: {error}")
             if isinstance(error, ModelError) and not error.retryable:
                 break

@@ -39,13 +39,13 @@ def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
     """Link what was asserted together within the window."""
     settings = cycle.settings
     nodes = [node for node in cycle.own(cycle.recent) if node.source.by != "consolidation"]
-    if len(nodes) < 2 or not any(_fresh(cycle, node) for node in nodes):
+    if len(nodes) < 2 or not any(cycle.fresh(node) for node in nodes):
         return Outcome(rows_read=len(nodes))
     ids = tuple(node.id for node in nodes)
     (known,) = yield from run(GetEdges(cycle.scope, ids, RELATION, limit_per_node=settings.degree_limit))
     degree = Counter(end for edge in known for end in (edge.source_id, edge.target_id))
     linked = {(edge.source_id, edge.target_id) for edge in known}
-    fresh = {node.id for node in nodes if _fresh(cycle, node)}
+    fresh = {node.id for node in nodes if cycle.fresh(node)}
     edges: list[MemoryEdge] = []
     for one, other, distance in pairs(nodes, seconds=settings.burst_seconds, neighbours=settings.neighbours):
         left, right = one.id, other.id
@@ -73,11 +73,6 @@ def cooccurrence(cycle: Cycle) -> Flow[Outcome]:
         changed=len(edges),
         rows_read=len(nodes) + len(known),
     )
-
-
-def _fresh(cycle: Cycle, node: MemoryNode) -> bool:
-    """Whether a node was asserted or edited after the last cycle looked."""
-    return cycle.first or node.updated_at > cycle.since
 
 
 COOCCURRENCE = Phase(
