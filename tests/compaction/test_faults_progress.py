@@ -279,3 +279,14 @@ def test_the_summary_before_is_reported_as_dropped_when_it_is_folded(dialect: st
         seen += [entry.id for entry in meta.dropped or ()]
     assert len(seen) == len(set(seen))
     assert len(summaries(dialect, acc.memory.history())) <= 1
+
+
+@pytest.mark.parametrize("strategy", ["ladder", "clear", "oldest_first"])
+def test_what_was_there_can_be_had_back_though_the_callers_list_has_changed(strategy: str) -> None:
+    messages = conversation("openai_chat", User("Go."), *loop(40))
+    before = list(messages)
+    done = compact(messages, window=1_500, reserve=0, strategy=strategy)
+    messages[:] = done.messages
+    assert done.undo() == before
+    assert all(d.message is before[d.position] for d in done.dropped)
+    assert len({d.id for d in done.dropped}) == len(done.dropped)

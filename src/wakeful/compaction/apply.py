@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import compress
 
 from wakeful.compaction.draft import Draft
 from wakeful.compaction.measure import History
 from wakeful.compaction.moves import Repair
 from wakeful.compaction.repair import join
-from wakeful.dialects.protocol import Kind, Weight
+from wakeful.dialects.protocol import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +30,42 @@ def assemble(draft: Draft) -> Final:
     """Lay out what is left, in the order it was in."""
     base = draft.history
     gone = draft.gone
-    messages: list[Any] = []
-    weights: list[Weight] = []
-    origins: list[int] = []
-    merged: dict[int, tuple[int, ...]] = {}
-    at = _summary_place(draft) if draft.summary is not None else -1
-    kept = [i for i in range(len(draft.messages)) if i not in gone] if gone else range(len(draft.messages))
-    for i in kept:
-        if i == at and draft.summary is not None:
-            messages.append(draft.summary[0])
-            weights.append(draft.summary[1])
-            origins.append(-1)
-        if i in base.merged:
-            merged[len(origins)] = base.merged[i]
-        messages.append(draft.messages[i])
-        weights.append(draft.weights[i])
-        origins.append(base.origins[i])
-    if draft.summary is not None and at >= len(draft.messages):
-        messages.append(draft.summary[0])
-        weights.append(draft.summary[1])
-        origins.append(-1)
+    kept = _kept(gone, len(draft.messages))
+    messages = [draft.messages[i] for i in kept]
+    weights = [draft.weights[i] for i in kept]
+    origins = list(kept) if type(base.origins) is range else [base.origins[i] for i in kept]
+    if draft.summary is not None:
+        before = bisect_left(kept, _summary_place(draft))
+        messages.insert(before, draft.summary[0])
+        weights.insert(before, draft.summary[1])
+        origins.insert(before, -1)
+    else:
+        before = len(kept)
+    merged = {}
+    for i, group in base.merged.items():
+        if i not in gone:
+            at = bisect_left(kept, i)
+            merged[at + (at >= before)] = group
     repairs: list[Repair] = []
-    history = join(draft.dialect, History(messages, weights, origins, merged), draft.count, repairs)
+    laid = History(messages, weights, origins, merged)
+    history = join(draft.dialect, laid, draft.count, repairs)
+    if history is laid and type(base.origins) is range and not merged:
+        return Final(history, sorted(gone), ())
     alive = set(history.origins)
     for group in history.merged.values():
         alive.update(group)
     dropped = [i for i in range(draft.given) if i not in alive]
     return Final(history, dropped, tuple(repairs))
+
+
+def _kept(gone: set[int], count: int) -> Sequence[int]:
+    """Give the places that are not gone, in order."""
+    if not gone:
+        return range(count)
+    there = bytearray(b"\1") * count
+    for i in gone:
+        there[i] = 0
+    return list(compress(range(count), there))
 
 
 def _summary_place(draft: Draft) -> int:

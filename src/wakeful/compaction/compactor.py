@@ -22,6 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 from wakeful.compaction.budget import Budget, default_reserve
 from wakeful.compaction.digest import Breaker
 from wakeful.compaction.flow import compact_flow
+from wakeful.compaction.measure import History
 from wakeful.compaction.meter import as_meter
 from wakeful.compaction.options import check, shares
 from wakeful.compaction.policy import CostPolicy, Policy
@@ -214,7 +215,7 @@ class WindowManager:
         size = seen.size + sum([weight[4] for weight in weights])
         if tokens > meter.unscaled(budget.start) or size > budget.byte_start:
             return None
-        if not is_whole(dialect, weights, messages, before=seen.last):
+        if not is_whole(dialect, History(messages, weights, range(len(messages))), before=seen.last):
             return None
         cut = last_start(weights, dialect.facts)
         if cut:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from wakeful.compaction.archive import archive_id, is_summary, placeholder, placeholder_id
@@ -87,6 +88,8 @@ class Draft:
         self.messages: list[Any] = history.messages
         self.weights: list[Weight] = history.weights
         self.gone: set[int] = set()
+        self.removed: list[tuple[int, int]] = []
+        """Spans of places that ``remove`` took out."""
         self.edited: dict[int, Any] = {}
         """Originals of edited messages, by place."""
         self.tokens = history.tokens
@@ -102,7 +105,7 @@ class Draft:
         self.summaries, self.ours = self._find_own()
         whole = {old.place for old in self.summaries if old.block is None}
         self.rounds: list[Round] = rounds_of(
-            self.weights, self.dialect.facts, marked=self._marked(), own=self.ours | whole
+            self.weights, self.dialect.facts, marked=self._marked(), own=self.ours | whole, columns=history.columns()
         )
         self.first_user, self.latest_user = self._users()
         factor = policy.meter.unscaled
@@ -111,6 +114,10 @@ class Draft:
         self.byte_room, self.byte_goal, self.byte_start = budget.byte_room, budget.byte_goal, budget.byte_start
 
     # -- what it is ---------------------------------------------------------------------------------------------
+
+    def within(self, limits: tuple[int, int]) -> bool:
+        """It has at most so many tokens and bytes."""
+        return self.tokens <= limits[0] and self.size <= limits[1]
 
     def fits(self) -> bool:
         """It can be sent."""
@@ -123,6 +130,21 @@ class Draft:
     def rests(self) -> bool:
         """It is so small that no compaction would start."""
         return self.tokens <= self.start and self.size <= self.byte_start
+
+    @property
+    def at_room(self) -> tuple[int, int]:
+        """Most tokens and bytes with which it can be sent."""
+        return self.room, self.byte_room
+
+    @property
+    def at_goal(self) -> tuple[int, int]:
+        """Tokens and bytes of the target."""
+        return self.goal, self.byte_goal
+
+    @property
+    def at_start(self) -> tuple[int, int]:
+        """Most tokens and bytes with which no compaction would start."""
+        return self.start, self.byte_start
 
     def old(self, keep: int) -> list[Round]:
         """Rounds that may go, oldest first, but for the newest ``keep`` of all rounds."""
@@ -153,7 +175,7 @@ class Draft:
 
     def _users(self) -> tuple[int, int]:
         own = self.ours | {old.place for old in self.summaries if old.block is None}
-        return users(bytes([w[0] for w in self.weights]), own)
+        return users(self.history.kinds(), own)
 
     def _find_own(self) -> tuple[list[OldSummary], set[int]]:
         """Find summaries and opening notes of earlier compactions: they stand at the head, before any answer."""
@@ -200,12 +222,22 @@ class Draft:
 
     def remove(self, rounds: Iterable[Round]) -> list[int]:
         """Take rounds out; gives the places, oldest first."""
-        places = [i for r in rounds for i in range(r.start, r.stop)]
-        chosen = [self.weights[i] for i in places]
-        self.tokens -= sum([w[1] for w in chosen])
-        self.size -= sum([w[4] for w in chosen])
+        spans = _joined(rounds)
+        places: list[int] = []
+        tokens, sizes = self.running()
+        for start, stop in spans:
+            places += range(start, stop)
+            self.tokens -= tokens[stop] - tokens[start]
+            self.size -= sizes[stop] - sizes[start]
         self.gone.update(places)
+        self.removed += spans
         return places
+
+    def running(self) -> tuple[list[int], list[int]]:
+        """Give tokens and bytes before each place, as messages weigh now, and of all at the end."""
+        if self.weights is self.history.weights:
+            return self.history.running_tokens(), self.history.running_sizes()
+        return [0, *accumulate([w[1] for w in self.weights])], [0, *accumulate([w[4] for w in self.weights])]
 
     def clear(self, r: Round, *, media: bool = False) -> bool:
         """Clear the results and long arguments of a round; with ``media`` also images in its messages."""
@@ -442,6 +474,21 @@ class Draft:
             else m
             for m in self.moves
         ]
+
+
+def _joined(rounds: Iterable[Round]) -> list[tuple[int, int]]:
+    """Join neighbouring rounds to spans."""
+    spans: list[tuple[int, int]] = []
+    start = stop = -1
+    for a, b, *_ in rounds:
+        if a != stop:
+            if stop > start:
+                spans.append((start, stop))
+            start = a
+        stop = b
+    if stop > start:
+        spans.append((start, stop))
+    return spans
 
 
 def _with_id(edit: Edit, id: str) -> Edit:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wakeful.compaction.apply import assemble
+from wakeful.compaction.apply import Final, assemble
 from wakeful.compaction.archive import make_record, put
 from wakeful.compaction.draft import Draft
 from wakeful.compaction.identity import ids_of
@@ -63,7 +63,7 @@ def _compact(messages: list[Any], policy: Policy, given: History) -> Flow[Compac
         failed = yield from RUN[policy.strategy](draft)
         if isinstance(failed, Failed):
             return unchanged(messages, policy, before, error=failed.reason, draft=draft, verdict=verdict)
-    result = _finish(messages, policy, draft, before, repairs, verdict)
+    result = _finish(messages, policy, draft, given, repairs, verdict)
     if result.meta.compacted and policy.archive and result.taken and not policy.dry_run:
         try:
             yield from _archive(policy, result)
@@ -76,11 +76,12 @@ def _finish(
     messages: list[Any],
     policy: Policy,
     draft: Draft,
-    before: tuple[int, int],
+    given: History,
     repairs: tuple[Repair, ...],
     verdict: Verdict | None,
 ) -> CompactionResult:
     moved = bool(draft.moves)
+    before = given.tokens, given.size
     if not moved and not repairs:
         return unchanged(messages, policy, before, reason="nothing_to_drop", draft=draft, verdict=verdict)
     draft.strip_thinking()
@@ -95,15 +96,14 @@ def _finish(
     wrong = faults(policy.dialect, draft, final, draft.given, dry_run=policy.dry_run)
     if wrong:
         return unchanged(messages, policy, before, error=f"verify: {wrong[0]}", draft=draft, verdict=verdict)
-    return _changed(messages, policy, draft, final, before, (*repairs, *final.repairs), moved, verdict)
+    return _changed(policy, draft, final, given, (*repairs, *final.repairs), moved, verdict)
 
 
 def _changed(
-    messages: list[Any],
     policy: Policy,
     draft: Draft,
-    final: Any,
-    before: tuple[int, int],
+    final: Final,
+    given: History,
     repairs: tuple[Repair, ...],
     moved: bool,
     verdict: Verdict | None,
@@ -116,13 +116,13 @@ def _changed(
     gone = final.dropped
     ids = policy.entry_ids
     dropped = DroppedMessages(
-        [(i, messages[i]) for i in gone], (lambda: ids) if ids is not None else lambda: ids_of(policy.dialect, messages)
+        gone, given.messages, (lambda: ids) if ids is not None else lambda: ids_of(policy.dialect, given.messages)
     )
     plan = Plan(
         moves=(*repairs, *draft.moves),
-        tokens_before=scaled(before[0]),
+        tokens_before=scaled(given.tokens),
         tokens_after=scaled(tokens),
-        bytes_before=before[1],
+        bytes_before=given.size,
         bytes_after=size,
         strategy=policy.strategy,
         budget=policy.budget,
@@ -153,7 +153,7 @@ def _changed(
         taken=tuple(draft.taken),
         origins=final.history.origins,
         merged=final.history.merged,
-        before=messages,
+        before=given.messages,
         breaker=draft.breaker,
     )
 
@@ -162,7 +162,11 @@ def _removed(draft: Draft) -> int:
     """Tokens of this turn's messages (from the latest user's on) that were removed or made lighter."""
     start = max(0, draft.latest_user)
     first, now, gone = draft.history.weights, draft.weights, draft.gone
-    total = sum([first[i][1] for i in gone if i >= start])
+    heavy = draft.history.running_tokens()
+    spans = [(max(start, a), b) for a, b in draft.removed if b > start]
+    total = sum([heavy[b] - heavy[a] for a, b in spans])
+    if len(gone) > sum([b - a for a, b in draft.removed]):
+        total = sum([first[i][1] for i in gone if i >= start])
     if now is not first:
         total += sum(max(0, first[i][1] - now[i][1]) for i in range(start, len(first)) if i not in gone)
     return total

@@ -1,6 +1,7 @@
 """A history as columns: one list of weights, and a message's parts read only where something is edited.
 
-This is the hot path: one call of ``Dialect.weigh`` a message, and C loops from there on.
+This is the hot path: one call of ``Dialect.weigh`` a message, and C loops from there on. A history is not changed once
+it was looked at, so its columns and sums are made once.
 """
 
 from __future__ import annotations
@@ -8,12 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from wakeful.dialects.protocol import Count, Dialect, Weight
 
-_kinds, _tokens, _sizes = itemgetter(0), itemgetter(1), itemgetter(4)
+
+class Columns(NamedTuple):
+    """The fields of all weights."""
+
+    kinds: bytes
+    tokens: Sequence[int]
+    calls: Sequence[tuple[str, ...]]
+    results: Sequence[tuple[str, ...]]
+    sizes: Sequence[int]
+    flags: Sequence[int]
+
+
+def columns_of(weights: Sequence[Weight]) -> Columns:
+    """Give weights by field."""
+    if not weights:
+        return Columns(b"", (), (), (), (), ())
+    kinds, tokens, calls, results, sizes, flags = zip(*weights, strict=True)
+    return Columns(bytes(kinds), tokens, calls, results, sizes, flags)
 
 
 @dataclass(slots=True)
@@ -27,27 +44,42 @@ class History:
     merged: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Origins of a message that several were merged into, by its index here."""
 
+    _columns: Columns | None = field(default=None, repr=False, compare=False)
+    _running: tuple[list[int], list[int]] | None = field(default=None, repr=False, compare=False)
+
     @property
     def tokens(self) -> int:
         """Tokens of all messages."""
-        return sum(map(_tokens, self.weights))
+        return self.running_tokens()[-1]
 
     @property
     def size(self) -> int:
         """Bytes of all messages in a request."""
-        return sum(map(_sizes, self.weights))
+        return self.running_sizes()[-1]
 
-    def kinds(self) -> list[int]:
+    def columns(self) -> Columns:
+        """Give the weights by field."""
+        if self._columns is None:
+            self._columns = columns_of(self.weights)
+        return self._columns
+
+    def kinds(self) -> bytes:
         """Kinds of all messages (codes of ``Kind``)."""
-        return list(map(_kinds, self.weights))
+        return self.columns().kinds
 
     def running_tokens(self) -> list[int]:
         """Tokens before each message, and of all at the end: one more than there are messages."""
-        return [0, *accumulate(map(_tokens, self.weights))]
+        return self._sums()[0]
 
     def running_sizes(self) -> list[int]:
         """The same of bytes."""
-        return [0, *accumulate(map(_sizes, self.weights))]
+        return self._sums()[1]
+
+    def _sums(self) -> tuple[list[int], list[int]]:
+        if self._running is None:
+            columns = self.columns()
+            self._running = [0, *accumulate(columns.tokens)], [0, *accumulate(columns.sizes)]
+        return self._running
 
 
 def measure(dialect: Dialect, messages: Sequence[Any], count: Count) -> History:

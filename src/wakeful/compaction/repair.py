@@ -32,42 +32,54 @@ OPENING = "[The record of this conversation starts here.]"
 _ROLES = (0, 1, 2, 2, 1, 0)
 """Who speaks, by ``Kind``: 1 the user's side, 2 the model's, 0 nobody (never merged)."""
 
+_ROLE_TABLE = bytes(_ROLES).ljust(256, b"\0")
 
-def is_whole(
-    dialect: Dialect, weights: Sequence[Weight], messages: Sequence[Any], *, before: Weight | None = None
-) -> bool:
+
+def is_whole(dialect: Dialect, history: History, *, before: Weight | None = None) -> bool:
     """Say whether nothing needs repair. ``before``: the message before these, when they are the end of a history."""
     facts = dialect.facts
     items, together = facts.thinking == "items", facts.results_in_user
-    if items and lone_reasoning(weights):
+    if items and lone_reasoning(history.weights):
         return False
-    waiting: tuple[str, ...] | list[str] = ()
-    answering = False
-    for i, (kind, _, calls, results, _, _) in enumerate(weights):
+    columns = history.columns()
+    waiting: tuple[str, ...] = ()
+    answering = short = False
+    for kind, calls, results, message in zip(
+        columns.kinds, columns.calls, columns.results, history.messages, strict=True
+    ):
         if results:
+            if short:
+                return False
             if waiting == results:
                 waiting = ()
+            elif waiting and waiting[:1] == results:
+                waiting = waiting[1:]
+                short = together
             else:
-                waiting = list(waiting)
+                left = list(waiting)
                 for call_id in results:
-                    if call_id not in waiting:
+                    if call_id not in left:
                         return False
-                    waiting.remove(call_id)
-                if waiting and together and i + 1 < len(weights):
-                    return False
+                    left.remove(call_id)
+                waiting = tuple(left)
+                short = together and bool(left)
             answering = True
-            if kind == 1 and not _results_first(dialect, messages[i]):
+            if kind == 1 and not _results_first(dialect, message):
                 return False
         elif waiting and not (items and not answering and (kind == 2 or kind == 3)):
             return False
         if calls:
-            if waiting and calls[0] in waiting:
-                return False
-            waiting = (*waiting, *calls)
+            if waiting:
+                if calls[0] in waiting:
+                    return False
+                calls = (*waiting, *calls)
+            waiting = calls
             answering = False
-    if before is None and facts.starts_with_user and not _opens_with_user(weights):
+    if before is None and facts.starts_with_user and not _opens_with_user(history.weights):
         return False
-    return not facts.alternates or not _has_twins(weights if before is None else [before, *weights])
+    return not facts.alternates or not _has_twins(
+        columns.kinds if before is None else bytes([before[0]]) + columns.kinds
+    )
 
 
 def lone_reasoning(weights: Sequence[Weight]) -> list[int]:
@@ -96,14 +108,9 @@ def _opens_with_user(weights: Sequence[Weight]) -> bool:
     return True
 
 
-def _has_twins(weights: Sequence[Weight]) -> bool:
-    before = 0
-    for weight in weights:
-        role = _ROLES[weight.kind]
-        if role and role == before:
-            return True
-        before = role
-    return False
+def _has_twins(kinds: bytes) -> bool:
+    roles = kinds.translate(_ROLE_TABLE)
+    return b"\1\1" in roles or b"\2\2" in roles
 
 
 @dataclass(slots=True)
@@ -130,7 +137,7 @@ class _Part:
 
 def repair(dialect: Dialect, history: History, count: Count) -> tuple[History, tuple[Repair, ...]]:
     """Give a valid history and what was done to it; the same history when it is whole."""
-    if is_whole(dialect, history.weights, history.messages):
+    if is_whole(dialect, history):
         return history, ()
     work = _Work(dialect, history, count)
     work.pair()
@@ -152,7 +159,7 @@ def join(dialect: Dialect, history: History, count: Count, repairs: list[Repair]
             {(i if i < at else i + 1): origins for i, origins in history.merged.items()},
         )
         repairs.append(Repair("opened", -1, "the history did not open with a user's message"))
-    if not facts.alternates or not _has_twins(history.weights):
+    if not facts.alternates or not _has_twins(history.kinds()):
         return history
     return _merge_twins(dialect, history, count, repairs)
 

@@ -26,21 +26,22 @@ class Dropped:
 class DroppedMessages(Sequence[Dropped]):
     """Messages removed, oldest first. Ids are made when they are first asked for."""
 
-    __slots__ = ("_ids", "_items", "_made")
+    __slots__ = ("_ids", "_made", "_messages", "_places")
 
-    def __init__(self, items: Sequence[tuple[int, Any]], ids: Callable[[], Sequence[str]]) -> None:
-        self._items = items
+    def __init__(self, places: Sequence[int], messages: Sequence[Any], ids: Callable[[], Sequence[str]]) -> None:
+        self._places = places
+        self._messages = messages
         self._ids = ids
         self._made: tuple[Dropped, ...] | None = None
 
     def _all(self) -> tuple[Dropped, ...]:
         if self._made is None:
-            ids = self._ids()
-            self._made = tuple(Dropped(id=ids[i], message=m, position=i) for i, m in self._items)
+            ids, messages = self._ids(), self._messages
+            self._made = tuple(Dropped(id=ids[i], message=messages[i], position=i) for i in self._places)
         return self._made
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._places)
 
     @overload
     def __getitem__(self, index: int) -> Dropped: ...

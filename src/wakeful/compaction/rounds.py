@@ -12,8 +12,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
+from wakeful.compaction.measure import Columns, columns_of
 from wakeful.dialects.protocol import Facts, Flag, Weight
 
 
@@ -32,31 +34,42 @@ class Round(NamedTuple):
 
 
 def rounds_of(
-    weights: Sequence[Weight], facts: Facts, *, marked: Collection[int] = (), own: Collection[int] = ()
+    weights: Sequence[Weight],
+    facts: Facts,
+    *,
+    marked: Collection[int] = (),
+    own: Collection[int] = (),
+    columns: Columns | None = None,
 ) -> list[Round]:
-    """Cut a repaired history into rounds, oldest first.
+    """Cut a repaired history into rounds, oldest first. ``columns``: of the weights, when they are made already.
 
     ``marked``: indexes of messages that the caller pinned. The last step with calls is open while nothing follows it.
     ``own``: indexes of notes that an earlier compaction made (a summary); they are no user's messages.
     """
-    kinds = bytes([w[0] for w in weights])
+    columns = columns_of(weights) if columns is None else columns
+    kinds, flags = columns.kinds, columns.flags
     first_user, latest_user = users(kinds, own)
     alone = {first_user, latest_user, *marked, *own}
-    spans = _spans(weights, facts, alone)
     reasons = {at: "latest_user" for at in (latest_user,) if at >= 0}
     if first_user >= 0:
         reasons[first_user] = "first_user"
     reasons.update(dict.fromkeys(own, "own"))
     reasons.update(dict.fromkeys(marked, "marked"))
-    waits = Flag.PROVISIONAL
-    for i in [i for i, w in enumerate(weights) if w[5] & waits]:
-        reasons.setdefault(i, "provisional")
+    if any(flags):
+        waits = Flag.PROVISIONAL
+        for i in [i for i, bits in enumerate(flags) if bits & waits]:
+            reasons.setdefault(i, "provisional")
     new = tuple.__new__
     if facts.thinking == "items":
+        spans = _item_spans(weights)
+        starts = [a for a, _ in spans]
         rounds = [new(Round, (a, b, _PINNED[kinds[a]], _CALLS in kinds[a:b], False)) for a, b in spans]
     else:
-        rounds = [new(Round, (a, b, _PINNED[kinds[a]], 3 <= kinds[a] <= 4, False)) for a, b in spans]
-    starts = [a for a, _ in spans]
+        groups = _ROUND.findall(_codes(columns, facts, alone))
+        stops = list(accumulate(map(len, groups)))
+        starts = [0, *stops[:-1]] if stops else []
+        pinned, calls = [_PINNED[group[0]] for group in groups], [3 <= group[0] <= 4 for group in groups]
+        rounds = list(map(new, repeat(Round), zip(starts, stops, pinned, calls, repeat(False))))
     for i, reason in reasons.items():
         at = bisect_right(starts, i) - 1
         stronger = max(rounds[at].pinned, reason, key=_STRENGTH.index)
@@ -66,8 +79,8 @@ def rounds_of(
     return rounds
 
 
-_PINNED = ("system", "", "", "", "", "system")
-"""Why a round must stay by the kind of its first message."""
+_PINNED = ("system", "", "", "", "", "system", "", "", "")
+"""Why a round must stay by the kind (or code) of its first message."""
 _CALLS = 3
 _STRENGTH = ("", "provisional", "latest_user", "first_user", "own", "system", "marked")
 """Reasons by weight: of several the last one counts."""
@@ -89,21 +102,19 @@ _ROUND = re.compile(rb"\x03[\x04\x06]*|\x01\x02*|\x04[\x04\x06]*|[\x00-\xff]", r
 cut; anything else alone. 6 is a user's message that holds results, 7 a user's message that stands alone."""
 
 
-def _spans(weights: Sequence[Weight], facts: Facts, alone: Collection[int]) -> list[tuple[int, int]]:
-    """Cut into ``(start, stop)``."""
-    if facts.thinking == "items":
-        return _item_spans(weights)
-    codes = bytearray([w[0] for w in weights])
+def _codes(columns: Columns, facts: Facts, alone: Collection[int]) -> bytes:
+    """Give a code for each message, for ``_ROUND``."""
+    codes = bytearray(columns.kinds)
     for i in alone:
         if i >= 0 and codes[i] == 1:
             codes[i] = 7
         elif i >= 0 and codes[i] == 2:
             codes[i] = 8
     if facts.results_in_user:
-        for i, w in enumerate(weights):
-            if w[3] and codes[i] != 4:
+        for i, results in enumerate(columns.results):
+            if results and codes[i] != 4:
                 codes[i] = 6
-    return [match.span() for match in _ROUND.finditer(codes)]
+    return bytes(codes)
 
 
 def _item_spans(weights: Sequence[Weight]) -> list[tuple[int, int]]:
@@ -136,5 +147,8 @@ def _item_spans(weights: Sequence[Weight]) -> list[tuple[int, int]]:
 
 def last_start(weights: Sequence[Weight], facts: Facts) -> int:
     """Give the index at which the last round starts; 0 when there is none."""
-    spans = _spans(weights, facts, ())
-    return spans[-1][0] if spans else 0
+    if not weights:
+        return 0
+    if facts.thinking == "items":
+        return _item_spans(weights)[-1][0]
+    return len(weights) - len(_ROUND.findall(_codes(columns_of(weights), facts, ()))[-1])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from wakeful.compaction.archive import archive_id
 from wakeful.compaction.digest import Digest as Accepted
@@ -45,10 +44,10 @@ def oldest_first(draft: Draft) -> Flow[Outcome]:
     """Drop the oldest closed rounds down to the target."""
     keep = draft.policy.keep_recent
     _drop(
-        draft, _oldest(draft, _with_summaries(draft, draft.old(keep)), draft.reached), "the oldest rounds are dropped"
+        draft, _oldest(draft, _with_summaries(draft, draft.old(keep)), draft.at_goal), "the oldest rounds are dropped"
     )
     if not draft.fits():
-        _drop(draft, _oldest(draft, draft.recent(keep), draft.fits), "it would not fit otherwise")
+        _drop(draft, _oldest(draft, draft.recent(keep), draft.at_room), "it would not fit otherwise")
     if not draft.fits():
         draft.take_summaries_back("it would not fit otherwise")
     return None
@@ -91,13 +90,13 @@ def ladder(draft: Draft) -> Flow[Outcome]:
         yield from _digest_or_drop(draft, old[:cut], old)
     if not draft.rests():
         left = [r for r in old if r.start not in draft.gone]
-        _drop(draft, _oldest(draft, left, draft.rests), "the digest came out larger than planned")
+        _drop(draft, _oldest(draft, left, draft.at_start), "the digest came out larger than planned")
     if not draft.fits():
         _clear(draft, draft.recent(keep), draft.fits)
     if not draft.fits():
         _shorten(draft)
     if not draft.fits():
-        recent = _oldest(draft, draft.recent(keep), draft.fits)
+        recent = _oldest(draft, draft.recent(keep), draft.at_room)
         _drop(draft, recent, "it would not fit otherwise")
     if not draft.fits():
         _drop(draft, _with_summaries(draft, []), "it would not fit otherwise")
@@ -124,24 +123,18 @@ def _with_summaries(draft: Draft, rounds: list[Round]) -> list[Round]:
     return own + rounds
 
 
-def _oldest(draft: Draft, rounds: Sequence[Round], enough: Callable[[], bool]) -> list[Round]:
-    """Give the oldest rounds that must go until it is ``enough``; nothing is removed."""
-    if not rounds or enough():
-        return []
-    tokens, size = draft.tokens, draft.size
-    heavy = [0, *accumulate([w[1] for w in draft.weights])]
-    large = [0, *accumulate([w[4] for w in draft.weights])]
-    count = len(rounds)
-    try:
-        for at, r in enumerate(rounds, start=1):
-            draft.tokens -= heavy[r[1]] - heavy[r[0]]
-            draft.size -= large[r[1]] - large[r[0]]
-            if enough():
-                count = at
-                break
-    finally:
-        draft.tokens, draft.size = tokens, size
-    return list(rounds[:count])
+def _oldest(draft: Draft, rounds: Sequence[Round], limits: tuple[int, int]) -> Sequence[Round]:
+    """Give the oldest rounds that must go until tokens and bytes are within ``limits``; nothing is removed."""
+    if not rounds or draft.within(limits):
+        return ()
+    tokens, size = draft.tokens - limits[0], draft.size - limits[1]
+    heavy, large = draft.running()
+    for at, (start, stop, *_) in enumerate(rounds, start=1):
+        tokens -= heavy[stop] - heavy[start]
+        size -= large[stop] - large[start]
+        if tokens <= 0 and size <= 0:
+            return rounds[:at]
+    return rounds
 
 
 def _drop(draft: Draft, rounds: Sequence[Round], reason: str) -> None:
@@ -150,15 +143,20 @@ def _drop(draft: Draft, rounds: Sequence[Round], reason: str) -> None:
     before = draft.tokens
     places = draft.remove(rounds)
     ids = _take(draft, places) if draft.policy.archive else ()
-    origins = draft.history.origins
     draft.moves.append(
         Drop(
-            indexes=tuple([origins[i] for i in places]),
+            indexes=_origins(draft, places),
             archive_id=", ".join(ids),
             tokens_before=before - draft.tokens,
             reason=reason,
         )
     )
+
+
+def _origins(draft: Draft, places: Sequence[int]) -> tuple[int, ...]:
+    """Give the caller's indexes of places."""
+    origins = draft.history.origins
+    return tuple(places) if type(origins) is range else tuple([origins[i] for i in places])
 
 
 def _take(draft: Draft, places: Sequence[int]) -> tuple[str, ...]:
@@ -274,7 +272,7 @@ def _digest_or_drop(draft: Draft, span: list[Round], old: list[Round]) -> Flow[N
     refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=True)
     if refused:
         draft.notes.append(f"digest: {refused}")
-        _drop(draft, _oldest(draft, old, draft.reached), f"no digest ({refused})")
+        _drop(draft, _oldest(draft, old, draft.at_goal), f"no digest ({refused})")
 
 
 def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Flow[str]:
@@ -298,7 +296,7 @@ def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Fl
         draft.tokens += room
         draft.moves.append(
             Digest(
-                indexes=tuple(origins[i] for i in places),
+                indexes=_origins(draft, places),
                 archive_id=", ".join(ids),
                 tokens_before=before,
                 tokens_after=room,
@@ -341,7 +339,7 @@ def _place(draft: Draft, span: list[Round], answer: Accepted, ids: tuple[str, ..
         draft.notes.append(f"summarizer: {answer.fallback}; the extractive digest stands in")
     draft.moves.append(
         Digest(
-            indexes=tuple(draft.history.origins[i] for i in places),
+            indexes=_origins(draft, places),
             archive_id=", ".join(ids),
             tokens_before=before,
             tokens_after=answer.tokens,

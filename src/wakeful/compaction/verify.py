@@ -16,14 +16,14 @@ def faults(dialect: Dialect, draft: Draft, final: Final, given: int, *, dry_run:
         return ["nothing would be left"] if given else []
     if history.weights[0].kind == Kind.RESULTS:
         wrong.append("it would start with a result")
-    if not is_whole(dialect, history.weights, history.messages):
+    if not is_whole(dialect, history):
         wrong.append("a call and its results, or the roles, would not be in order")
     if draft.digested and not dry_run and draft.summary is not None and history.messages[-1] is draft.summary[0]:
         wrong.append("the summary would be the last message")
     for pinned in (draft.first_user, draft.latest_user):
         if pinned >= 0 and pinned in draft.gone:
             wrong.append("a pinned message of the user would be gone")
-    alive = sum(1 for origin in history.origins if origin >= 0)
+    alive = len(history.origins) - history.origins.count(-1)
     alive += sum(len(group) - 1 for group in history.merged.values())
     if alive + len(final.dropped) != given:
         wrong.append(f"{given} messages came, {alive} would be kept and {len(final.dropped)} dropped")

@@ -250,7 +250,8 @@ class Window:
         del self._sent[cut:], self._weights[cut:]
         self._sent += edited
         self._weights += tail
-        return is_whole(dialect, tail, edited, before=self._weights[cut - 1] if cut else None)
+        fresh_part = History(edited, tail, range(len(tail)))
+        return is_whole(dialect, fresh_part, before=self._weights[cut - 1] if cut else None)
 
     def _edited(self, fresh: list[Any]) -> list[Any]:
         edits = self._tail_edits
