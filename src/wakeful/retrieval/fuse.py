@@ -11,10 +11,8 @@ Windows, sessions and neighbours say much of short turns and little of long mess
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import add
 
 from wakeful.retrieval import lexical
 from wakeful.retrieval.dense import closeness
@@ -81,15 +79,19 @@ def fuse(query: Query, pool: Pool, settings: RecallSettings) -> Weighed:
     sketches = pool.sketches
     tallies = [sketch.counts for sketch in sketches]
     lengths = [sketch.length for sketch in sketches]
-    idf = lexical.weights(tallies)
+    terms = lexical.held(tallies)
+    idf = lexical.weights(terms, len(tallies))
     short = _shortness(lengths, settings)
-    base = _base(pool, tallies, lengths, idf, short, settings)
-    sums = list(map(sum, zip(*base.values(), strict=True)))
+    base = _base(pool, tallies, lengths, terms, idf, short, settings)
+    sums = _added(list(base.values()), len(pool))
     gains, origins = _inherited(pool, sums, short, settings)
     bonus = _bonus(query, sketches, settings)
-    extra = map(sum, zip(*bonus.values(), strict=True))
-    scores = [own + gain + more for own, gain, more in zip(sums, gains, extra, strict=True)]
-    return Weighed(pool, tuple(idf), base, gains, origins, bonus, scores)
+    return Weighed(pool, tuple(idf), base, gains, origins, bonus, _added([sums, gains, *bonus.values()], len(pool)))
+
+
+def _added(columns: Sequence[Column], size: int) -> list[float]:
+    """Add columns up, place by place."""
+    return list(map(sum, zip(*columns, strict=True))) if columns else [0.0] * size
 
 
 def _shortness(lengths: Sequence[int], settings: RecallSettings) -> float:
@@ -102,56 +104,62 @@ def _base(
     pool: Pool,
     tallies: Sequence[Sequence[int]],
     lengths: Sequence[int],
+    terms: Sequence[lexical.Held],
     idf: Sequence[float],
     short: float,
     settings: RecallSettings,
 ) -> dict[str, Column]:
-    def bm25(tallies: Sequence[Sequence[int]], lengths: Sequence[int]) -> list[float]:
-        return _to_one(lexical.bm25(tallies, lengths, idf, k1=settings.k1, b=settings.b))
+    def bm25(terms: Sequence[lexical.Held], lengths: Sequence[int]) -> list[float]:
+        return _to_one(lexical.bm25(terms, lengths, idf, k1=settings.k1, b=settings.b))
 
-    nought = [0.0] * len(pool)
-    dense = settings.dense * short + settings.dense_long * (1 - short)
-    window = session = nought
+    base: dict[str, Column] = {"words": bm25(terms, lengths)}
+    if any(pool.cosines):
+        dense = settings.dense * short + settings.dense_long * (1 - short)
+        base["meaning"] = [dense * close for close in closeness(pool.cosines)]
     if short:
-        window = bm25(*_windows(pool, tallies, lengths))
-        session = _to_one(_sessions(pool.sketches, tallies, idf, settings.session_saturation))
-    return {
-        "words": bm25(tallies, lengths),
-        "meaning": [dense * close for close in closeness(pool.cosines)],
-        "window": [short * settings.window * score for score in window],
-        "session": [short * settings.session * score for score in session],
-    }
+        windows = bm25(*_windows(pool, tallies, lengths, terms))
+        base["window"] = [short * settings.window * score for score in windows]
+        sessions = _to_one(_sessions(pool.sketches, terms, idf, settings.session_saturation))
+        base["session"] = [short * settings.session * score for score in sessions]
+    return base
 
 
 def _windows(
-    pool: Pool, tallies: Sequence[Sequence[int]], lengths: Sequence[int]
-) -> tuple[list[Sequence[int]], list[int]]:
-    """Counts and lengths of each candidate together with its neighbours."""
-    joined, spans = list(tallies), list(lengths)
-    for neighbours in (pool.before, pool.after):
-        for place, other in enumerate(neighbours):
-            if other is not None:
-                joined[place] = tuple(map(add, joined[place], tallies[other]))
-                spans[place] += lengths[other]
+    pool: Pool, tallies: Sequence[Sequence[int]], lengths: Sequence[int], terms: Sequence[lexical.Held]
+) -> tuple[list[lexical.Held], list[int]]:
+    """Places of the terms, and lengths, of each candidate together with its neighbours."""
+    beside = [
+        (place, other)
+        for neighbours in (pool.before, pool.after)
+        for place, other in enumerate(neighbours)
+        if other is not None
+    ]
+    spans = list(lengths)
+    for place, other in beside:
+        spans[place] += lengths[other]
+    joined: list[lexical.Held] = []
+    for places, column in zip(terms, zip(*tallies, strict=True), strict=True):
+        counts = dict(places)
+        for place, other in beside:
+            if column[other]:
+                counts[place] = counts.get(place, 0) + column[other]
+        joined.append(list(counts.items()))
     return joined, spans
 
 
 def _sessions(
-    sketches: Sequence[Sketch], tallies: Sequence[Sequence[int]], idf: Sequence[float], saturation: float
+    sketches: Sequence[Sketch], terms: Sequence[lexical.Held], idf: Sequence[float], saturation: float
 ) -> list[float]:
-    groups: defaultdict[tuple[object, str], list[Sequence[int]]] = defaultdict(list)
-    keys = [
-        (None, sketch.id) if sketch.session is None else (sketch.scope.levels, sketch.session) for sketch in sketches
-    ]
-    for key, tally in zip(keys, tallies, strict=True):
-        groups[key].append(tally)
-    scores = {
-        key: lexical.saturated(
-            members[0] if len(members) == 1 else list(map(sum, zip(*members, strict=True))), idf, saturation
+    """Score each candidate's session by the words of all its candidates."""
+    numbers: dict[tuple[str, str], int] = {}
+    groups = [
+        numbers.setdefault(
+            ("", sketch.id) if sketch.session is None else (sketch.scope.path, sketch.session), len(numbers)
         )
-        for key, members in groups.items()
-    }
-    return [scores[key] for key in keys]
+        for sketch in sketches
+    ]
+    scores = lexical.grouped(terms, groups, len(numbers), idf, saturation)
+    return [scores[group] for group in groups]
 
 
 def _inherited(

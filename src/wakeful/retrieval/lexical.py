@@ -10,40 +10,50 @@ of the idf that is never negative is Lucene's ``BM25Similarity``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
+
+Held = list[tuple[int, int]]
+"""Places that hold a term, and how often, for one term of the query: most candidates hold few of a query's terms."""
 
 
-def weights(tallies: Sequence[Sequence[int]]) -> list[float]:
-    """Weigh each query term by how few of the candidates hold it; ``tallies`` are the candidates' counts."""
-    total = len(tallies)
-    out = []
-    for column in zip(*tallies, strict=True):
-        holding = total - column.count(0)
-        out.append(math.log(1 + (total - holding + 0.5) / (holding + 0.5)))
-    return out
+def held(tallies: Sequence[Sequence[int]]) -> list[Held]:
+    """Turn counts by candidate into the places of each term."""
+    return [list(compress(enumerate(column), column)) for column in zip(*tallies, strict=True)]
 
 
-def bm25(
-    tallies: Sequence[Sequence[float]], lengths: Sequence[float], idf: Sequence[float], *, k1: float, b: float
-) -> list[float]:
-    """Score texts by their counts of the query's terms."""
+def weights(terms: Iterable[Held], total: int) -> list[float]:
+    """Weigh each query term by how few of so many candidates hold it."""
+    return [math.log(1 + (total - len(places) + 0.5) / (len(places) + 0.5)) for places in terms]
+
+
+def bm25(terms: Iterable[Held], lengths: Sequence[float], idf: Sequence[float], *, k1: float, b: float) -> list[float]:
+    """Score texts of these lengths by how often they hold the query's terms."""
     mean = sum(lengths) / len(lengths) if lengths else 1.0
     flat, slope = k1 * (1 - b), k1 * b / mean
-    out = []
-    for tally, length in zip(tallies, lengths, strict=True):
-        score = 0.0
-        if any(tally):
-            norm = flat + slope * length
-            for count, weight in zip(tally, idf, strict=True):
-                if count:
-                    score += weight * count / (count + norm)
-        out.append(score * (k1 + 1))
-    return out
+    norms = [flat + slope * length for length in lengths]
+    scores = [0.0] * len(lengths)
+    for places, weight in zip(terms, idf, strict=True):
+        full = weight * (k1 + 1)
+        for place, count in places:
+            scores[place] += full * count / (count + norms[place])
+    return scores
 
 
-def saturated(tally: Sequence[float], idf: Sequence[float], saturation: float) -> float:
-    """Score a group of texts by its counts, without regard to length."""
-    return sum([w * n * (saturation + 1) / (n + saturation) for n, w in zip(tally, idf, strict=True) if n])
+def grouped(
+    terms: Iterable[Held], groups: Sequence[int], count: int, idf: Sequence[float], saturation: float
+) -> list[float]:
+    """Score so many groups of texts by their counts, without regard to length; ``groups`` is the group of each place."""
+    scores = [0.0] * count
+    for places, weight in zip(terms, idf, strict=True):
+        sums: dict[int, int] = {}
+        for place, times in places:
+            group = groups[place]
+            sums[group] = sums.get(group, 0) + times
+        full = weight * (saturation + 1)
+        for group, times in sums.items():
+            scores[group] += full * times / (times + saturation)
+    return scores
 
 
 def coverage(tally: Sequence[float], idf: Sequence[float]) -> float:

@@ -10,9 +10,10 @@ Rules of the file:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from wakeful.records import MemoryLayer, MemoryNode
 from wakeful.retrieval.fuse import Weighed
@@ -20,6 +21,8 @@ from wakeful.retrieval.hits import ActivationLog, Hit
 from wakeful.retrieval.query import Query
 from wakeful.retrieval.settings import RecallSettings
 from wakeful.sketches import Sketch, micros
+
+Value = TypeVar("Value")
 
 STRONG = 0.15
 """Activation from which a node may take one of the last places."""
@@ -53,12 +56,19 @@ def priors(sketches: Sequence[Sketch], at: datetime, settings: RecallSettings) -
     """What importance, recency and use add to each score."""
     now = micros(at)
     ages = [max(0.0, (now - sketch.asserted) / _DAY) / settings.recency_days for sketch in sketches]
-    uses = [sketch.uses for sketch in sketches]
     return {
-        "importance": [settings.importance * _weight(sketch.importance) for sketch in sketches],
+        "importance": _looked_up(
+            [sketch.importance for sketch in sketches], lambda value: settings.importance * _weight(value)
+        ),
         "recency": [settings.recency * 2.0**-age if age < 20 else 0.0 for age in ages],
-        "use": [settings.use * count / (count + 5) for count in uses],
+        "use": _looked_up([sketch.uses for sketch in sketches], lambda count: settings.use * count / (count + 5)),
     }
+
+
+def _looked_up(column: Sequence[Value], prior: Callable[[Value], float]) -> list[float]:
+    """Give the prior of each value, worked out once for values that come often."""
+    known = {value: prior(value) for value in set(column)}
+    return [known[value] for value in column]
 
 
 def _weight(importance: float) -> float:
@@ -70,8 +80,7 @@ def order(weighed: Weighed, at: datetime, settings: RecallSettings) -> list[int]
     sketches, scores = weighed.pool.sketches, weighed.scores
     columns = priors(sketches, at, settings)
     weighed.bonus.update(columns)
-    for place, added in enumerate(zip(*columns.values(), strict=True)):
-        scores[place] += sum(added)
+    scores[:] = map(sum, zip(scores, *columns.values(), strict=True))
     ranked = [(-score, sketch.id, place) for place, (score, sketch) in enumerate(zip(scores, sketches, strict=True))]
     ranked.sort()
     return [place for _, _, place in ranked]
