@@ -12,7 +12,7 @@ from wakeful.consolidation.settings import TendingSettings
 from wakeful.engine.memory import Memory
 from wakeful.errors import AuthError, ConfigError, Overloaded
 from wakeful.needs import ChatReply, Usage
-from wakeful.ops import AcquireLease, PutNodes
+from wakeful.ops import AcquireLease, PutNodes, QueryNodes, Visibility
 from wakeful.pricing import Prices
 from wakeful.records import Source
 from wakeful.stores import open_store
@@ -262,3 +262,102 @@ def test_a_turn_that_was_edited_while_a_model_wrote_is_not_retired(world):
     phase = world.phase("episodic_summary", model=True)
     assert "changed while its digest was written" in phase.notes[0]
     assert all(world.get(f"talk{i}").status == "active" for i in range(10))
+
+
+def ruled(verdict, reason="they say so", count=20):
+    return json.dumps({"rulings": [{"pair": i, "verdict": verdict, "reason": reason} for i in range(count)]})
+
+
+def taste(name, value, hours):
+    return memory(name, f"Ana drinks {value} at breakfast", hours=hours,
+                  properties={"subject": "Ana", "attribute": "drinks", "value": value})  # fmt: skip
+
+
+def test_a_model_may_rule_that_a_later_fact_replaces_an_earlier_one(world):
+    world.put(taste("tea", "tea", 9), taste("coffee", "coffee", 1))
+    world.reply = replying(ruled("second", "she switched"))
+    report = world.tend(model=True)
+    tea = world.get("tea")
+    assert (tea.superseded_by, tea.valid_until) == ("coffee", world.get("coffee").asserted_at)
+    phase = next(each for each in report.phases if each.name == "supersede")
+    assert phase.notes == ("'Ana drinks tea at breakfast': judged: she switched",)
+    assert phase.model_calls == 1
+    assert world.tend(model=True).changed == 0
+
+
+@pytest.mark.parametrize("text", ["", "no", ruled("both"), ruled("first"), ruled("second", reason=""), "[1, 2]",
+                                  json.dumps({"rulings": [{"pair": 7, "verdict": "second", "reason": "x"}, 3]})])  # fmt: skip
+def test_without_a_valid_ruling_both_facts_stand(text):
+    world = World()
+    world.put(taste("tea", "tea", 9), taste("coffee", "coffee", 1))
+    world.reply = replying(text)
+    world.tend(model=True)
+    assert {world.get(name).superseded_at for name in ("tea", "coffee")} == {None}
+
+
+def test_a_pair_is_judged_once(world):
+    world.put(taste("tea", "tea", 9), taste("coffee", "coffee", 1))
+    world.reply = replying(ruled("both"))
+    assert world.tend(model=True).spending[0].calls == 1
+    world.now = NOW + timedelta(hours=2)
+    assert world.tend(model=True, at=world.now).spending == ()
+
+
+PAIR = ("Ana keeps her bicycle in the cellar of the house", "Ana keeps her bike in the cellar of the house")
+
+
+def test_a_model_may_rule_that_two_wordings_are_one_fact(world):
+    for name, text, hours in (("old", PAIR[0], 2), ("new", PAIR[1], 1)):
+        world.put(memory(name, text, hours=hours, embedding=b"\0\0\x80?", embedding_model="m"))
+    assert world.phase("merge", dry_run=True).changed == 0
+    world.reply = replying(ruled("same", "a bike is a bicycle"))
+    assert world.phase("merge", model=True).changed == 2
+    assert world.get("new").superseded_by == "old"
+    assert "new" in world.get("old").source.entries
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("the code is 1.2", "the code is 1.20"), ("she likes the tea", "she does not like the tea")],
+)
+def test_no_ruling_merges_what_differs_in_numbers_or_negation(left, right):
+    world = World()
+    world.put(memory("old", left, hours=2, embedding=b"\0\0\x80?", embedding_model="m"),
+              memory("new", right, embedding=b"\0\0\x80?", embedding_model="m"))  # fmt: skip
+    world.reply = replying(ruled("same"))
+    assert world.phase("merge", model=True).changed == 0
+
+
+def test_a_row_that_was_edited_while_it_was_judged_is_left_alone(world):
+    world.put(taste("tea", "tea", 9), taste("coffee", "coffee", 1))
+
+    def reply(ask):
+        world.put(memory("tea", "Ana drinks tea on Sundays", hours=0.1, properties={"subject": "Ana"}))
+        return ChatReply(text=ruled("second"))
+
+    world.reply = reply
+    world.tend(model=True)
+    assert world.get("tea").superseded_at is None
+    assert world.get("tea").content == "Ana drinks tea on Sundays"
+
+
+def test_a_model_names_what_the_notes_of_a_cluster_say(world):
+    world.put(*(memory(f"e{i}", f"again Clara Jensen painted picture {i}", layer="episodic") for i in range(5)))
+
+    def reply(ask, text="Clara Jensen paints pictures."):
+        return ChatReply(text=json.dumps({"clusters": [{"cluster": 0, "sentence": text}]}), model="tiny")
+
+    world.reply = reply
+    world.tend(model=True)
+    (parent,) = (node for node in everything(world) if node.label == "cluster")
+    assert parent.content == "Clara Jensen: 5 notes. Clara Jensen paints pictures."
+    world.put(memory("e9", "and Clara Jensen painted more", layer="episodic", hours=0.5))
+    world.reply = lambda ask: reply(ask, "Clara Jensen sold 9000 pictures.")
+    phase = world.phase("meta_nodes", model=True)
+    assert phase.notes == ("1 clusters named by their words: no valid sentence",)
+    (parent,) = (node for node in everything(world) if node.label == "cluster")
+    assert "6 notes about" in parent.content
+
+
+def everything(world):
+    return world.store.execute((QueryNodes(scope=ANA, visibility=Visibility(at=NOW), limit=None),))[0]

@@ -78,6 +78,12 @@ def test_pending_pairs_become_edges_and_are_used_up(world):
     assert world.store.execute((GetState(ANA, "pending_edges"),))[0] is None
 
 
+def test_a_reminder_that_was_shown_is_not_strengthened(world):
+    world.put(memory("r", layer="prospective", properties={"due_at": NOW.isoformat()}))
+    world.store.execute((Touch(ANA, ("r",), NOW - timedelta(minutes=5)),))
+    assert world.phase("strengthen").changed == 0
+
+
 def city(name, value, hours, **values):
     properties = {"subject": "Ana", "attribute": "city", "value": value, "exclusive": True}
     return memory(name, f"Ana lives in {value}", hours=hours, properties=properties, **values)
@@ -114,11 +120,59 @@ def test_only_the_same_subject_and_attribute_can_retire_each_other(world):
     assert world.phase("supersede").changed == 0
 
 
+def test_each_value_keeps_its_interval_and_the_reason_names_its_heir(world):
+    world.put(city("oslo", "Oslo", 20), city("rome", "Rome", 10), city("oslo again", "Oslo", 1))
+    assert world.phase("supersede").changed == 2
+    assert (world.get("oslo").superseded_by, world.get("rome").superseded_by) == ("rome", "oslo again")
+    assert world.get("oslo").valid_until == world.get("rome").asserted_at
+    assert world.get("rome").valid_until == world.get("oslo again").asserted_at
+    reasons = [each.reason for each in world.store.execute((History(ANA, "rome"),))[0] if each.action == "supersede"]
+    assert reasons == ["city of ana is 'Oslo' since 2026-03-01 (oslo again)"]
+
+
+def test_facts_of_one_time_and_facts_that_are_not_exclusive_stand_side_by_side(world):
+    many = {"subject": "Ana", "attribute": "likes", "kind": "preference"}
+    world.put(
+        city("a", "Rome", 2), city("b", "Oslo", 2),
+        memory("tea", hours=5, properties={**many, "value": "tea"}),
+        memory("coffee", hours=1, properties={**many, "value": "coffee"}),
+    )  # fmt: skip
+    assert world.phase("supersede").changed == 0
+
+
+def test_a_denied_taste_retires_the_taste(world):
+    likes = {"subject": "Ana", "attribute": "likes", "value": "tea", "kind": "preference"}
+    world.put(memory("yes", "Ana likes tea", hours=5, properties=likes),
+              memory("no", "Ana does not like tea", hours=1, properties={**likes, "negated": True}))  # fmt: skip
+    assert world.phase("supersede").changed == 1
+    assert world.get("yes").superseded_by == "no"
+
+
+def test_what_came_from_outside_retires_nothing_that_was_said(world):
+    world.put(city("said", "Oslo", 20), city("web", "Rome", 1, source=Source(by="tool", trust="low")))
+    assert world.phase("supersede").changed == 0
+    world.put(city("moved", "Bergen", 0.5))
+    assert world.phase("supersede").changed == 2
+
+
 @pytest.mark.parametrize(
     ("left", "right", "merges"),
     [
         ("Ana likes tea.", "ana likes TEA", True),
         ("Caf\u00e9 at noon", "Cafe\u0301 at noon", True),
+        ("the red door sticks", "Red doors really stick", True),
+        (
+            "the walls of the kitchen in the house at the lake shall be red",
+            "the walls of the kitchen in the house at the lake shall be blue",
+            False,
+        ),
+        (
+            "the meeting on the second floor of the old town hall is on",
+            "the meeting on the second floor of the old town hall is cancelled",
+            False,
+        ),
+        ("she flew from here to there", "she flew to here from there", False),
+        ("she was the head of it", "she is the head of it", False),
         ("meeting at 3 pm", "meeting at 3:30 pm", False),
         ("Ana likes fish", "Ana does not like fish", False),
         ("uses version 1.2", "uses version 1.20", False),
@@ -142,6 +196,7 @@ def test_merging_is_by_star_and_counts_are_added_up(world):
     assert alive(world) == {"d0"}
     assert {world.get(f"d{i}").superseded_by for i in range(1, 5)} == {"d0"}
     assert world.get("d0").access_count == 10
+    assert world.get("d0").properties["times_said"] == 5
 
 
 def test_idle_nodes_fade_a_step_at_each_threshold_and_no_clock_fades_twice(world):

@@ -6,15 +6,15 @@ cycle's scope owns (``Cycle.own`` filters), and it leaves ``updated_at`` and ``a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from wakeful.consolidation.report import Cadence
 from wakeful.consolidation.settings import TendingSettings
-from wakeful.needs import Flow
-from wakeful.ops import Visibility
+from wakeful.needs import Flow, run
+from wakeful.ops import GetNodes, Visibility
 from wakeful.records import MemoryLayer, MemoryNode, MemoryScope
 
 KEPT = "tended"
@@ -82,6 +82,13 @@ class Phase:
 def seen(nodes: Iterable[MemoryNode]) -> dict[str, datetime]:
     """What compare-and-set compares: the ``updated_at`` that was read, by id. A row that moved on since is left alone."""
     return {node.id: node.updated_at for node in nodes}
+
+
+def unmoved(cycle: Cycle, nodes: Sequence[MemoryNode]) -> Flow[set[str]]:
+    """Ids of the nodes that are as they were read: a model may have taken minutes, and others write meanwhile."""
+    (held,) = yield from run(GetNodes(cycle.scope, tuple(node.id for node in nodes)))
+    now = {node.id: (node.updated_at, node.status, node.superseded_at) for node in held}
+    return {node.id for node in nodes if now.get(node.id) == (node.updated_at, node.status, node.superseded_at)}
 
 
 TRUST: tuple[Literal["low", "normal", "high"], ...] = ("low", "normal", "high")

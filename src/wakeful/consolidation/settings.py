@@ -27,10 +27,10 @@ class TendingSettings:
     """Co-occurrence edges that a node may have."""
     entity_mentions: int = 2
     """Episodes that must name an entity before it becomes a node."""
-    merge_cosine: float = 0.97
-    """Least cosine of near-duplicates. Their numbers, names and negations must be the same too."""
-    merge_overlap: float = 0.85
-    """Least Jaccard overlap of their words, beside the cosine or instead of it where nothing is embedded."""
+    merge_cosine: float = 0.9
+    """Least cosine of two statements in other words that a model is asked about, whether they are one fact."""
+    merge_overlap: float = 0.6
+    """Least Jaccard overlap of their words, beside the cosine or instead of it."""
     decay_days: tuple[float, ...] = (30.0, 60.0, 120.0, 240.0)
     """Days without use after which importance fades by a step each. Doubling gaps follow the power law of forgetting
     (Wixted and Ebbesen 1991): each doubling of time costs the same share."""

@@ -20,6 +20,17 @@ def folded(text: str) -> str:
     return " ".join(_TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
+FILLERS = frozenset("a an the that really very just also actually please currently now quite so then".split())
+"""Words that may be missing without another fact being stated. No prepositions and no verbs: ``to`` and ``from``, ``is``
+and ``was`` make two facts."""
+
+
+def gist(text: str) -> tuple[str, ...]:
+    """The words in their order, without fillers and without the ``s`` at a word's end: equal ones state one fact."""
+    kept = (word for word in folded(text).split() if word not in FILLERS)
+    return tuple(word[:-1] if len(word) > 3 and word.endswith("s") and word.isalpha() else word for word in kept)
+
+
 def words(text: str) -> frozenset[str]:
     """Words and numbers of a text, folded."""
     return frozenset(folded(text).split())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches, mark_of, marked
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches, mark_of, marked, seen
 from wakeful.needs import Flow, run
 from wakeful.ops import QueryNodes, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode
@@ -53,8 +53,9 @@ def decay(cycle: Cycle) -> Flow[Outcome]:
                 "properties": marked(node, "faded", [step, _used(node)]),
             }
     parts = in_batches(changes.items(), cycle.settings.batch)
+    read = seen(node for nodes in found for node in nodes if node.id in changes)
     return Outcome(
-        batches=tuple((UpdateNodes(scope=cycle.scope, changes=dict(part)),) for part in parts),
+        batches=tuple((UpdateNodes(scope=cycle.scope, changes=dict(part), expected=read),) for part in parts),
         changed=len(changes),
         rows_read=sum(len(nodes) for nodes in found),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from wakeful.consolidation.phase import Cycle, Outcome, Phase
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, least_trust
 from wakeful.consolidation.wording import entities, folded
 from wakeful.ids import content_id
 from wakeful.needs import Flow, run
@@ -79,7 +79,7 @@ def _entity(cycle: Cycle, key: str, name: str, found: list[MemoryNode]) -> Memor
         content=name,
         at=found[0].asserted_at,
         importance=4.0,
-        source=Source(by="consolidation", entries=tuple(node.id for node in found[:8])),
+        source=Source(by="consolidation", entries=tuple(node.id for node in found[:8]), trust=least_trust(found)),
     )
 
 

@@ -11,10 +11,10 @@ from datetime import timedelta
 from typing import Any
 
 from wakeful.consolidation.digests import digest
-from wakeful.consolidation.phase import Cycle, Outcome, Phase, least_trust, seen
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, least_trust, seen, unmoved
 from wakeful.ids import content_id
 from wakeful.needs import Flow, run
-from wakeful.ops import Change, GetNodes, Log, PutNodes, QueryNodes, UpdateNodes
+from wakeful.ops import Change, Log, PutNodes, QueryNodes, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode, Source
 
 LABEL = "digest"
@@ -52,28 +52,16 @@ def episodic_summary(cycle: Cycle) -> Flow[Outcome]:
             continue
         drafted.append((turns, text, by))
     batches = []
-    for (turns, text, by), moved in zip(drafted, (yield from _moved(cycle, drafted)), strict=True):
+    still = yield from unmoved(cycle, [turn for turns, _, _ in drafted for turn in turns])
+    for turns, text, by in drafted:
         session = turns[0].source.session or ""
-        if moved:
+        if any(turn.id not in still for turn in turns):
             notes.append(f"{session}: changed while its digest was written; left for the next cycle")
         else:
             batches.append(_retire(cycle, session, turns, text, by))
             notes.append(f"{session}: {len(turns)} turns digested ({by})")
     changed = sum(len(batch[1].changes) + 1 for batch in batches)
     return Outcome(batches=tuple(batches), changed=changed, rows_read=read, notes=tuple(notes))
-
-
-def _moved(cycle: Cycle, drafted: list[tuple[list[MemoryNode], str, str]]) -> Flow[list[bool]]:
-    """Tell whose turns are not as they were read: a model may have taken minutes, and others write meanwhile."""
-    if not drafted:
-        return []
-    asked = [tuple(turn.id for turn in turns) for turns, _, _ in drafted]
-    held = yield from run(*(GetNodes(cycle.scope, ids) for ids in asked))
-    return [
-        [(node.id, node.updated_at, node.status) for node in now]
-        != [(turn.id, turn.updated_at, turn.status) for turn in turns]
-        for now, (turns, _, _) in zip(held, drafted, strict=True)
-    ]
 
 
 def _session(cycle: Cycle, session: str) -> QueryNodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches, seen
 from wakeful.needs import Flow, run
 from wakeful.ops import Change, DeleteNodes, Log, QueryNodes, UpdateNodes
 from wakeful.records import MemoryLayer
@@ -29,7 +29,7 @@ def expire(cycle: Cycle) -> Flow[Outcome]:
     for part in in_batches(retired, cycle.settings.batch):
         changes = {node.id: {"status": "retracted", "superseded_at": cycle.started_at} for node in part}
         log = tuple(Change(node=node, action="retract", reason="expired", at=cycle.started_at) for node in part)
-        batches.append((UpdateNodes(scope=cycle.scope, changes=changes), Log(cycle.scope, log)))
+        batches.append((UpdateNodes(scope=cycle.scope, changes=changes, expected=seen(part)), Log(cycle.scope, log)))
     return Outcome(batches=tuple(batches), changed=len(gone), rows_read=len(found))
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches, mark_of, marked
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches, mark_of, marked, seen
 from wakeful.needs import Flow, run
 from wakeful.ops import QueryNodes, UpdateNodes
+from wakeful.records import MemoryLayer
 
 CEILING = 10.0
+LAYERS = (MemoryLayer.SEMANTIC, MemoryLayer.EPISODIC, MemoryLayer.PROCEDURAL)
+"""Not reminders and working entries: whether they matter is a question of time, and others write their properties."""
 
 
 def raised(importance: float, uses: int, rate: float) -> float:
@@ -24,7 +27,11 @@ def raised(importance: float, uses: int, rate: float) -> float:
 def strengthen(cycle: Cycle) -> Flow[Outcome]:
     """Credit the uses of nodes that were accessed since the last cycle."""
     query = QueryNodes(
-        scope=cycle.scope, visibility=cycle.visible(), accessed_since=cycle.since, owned_only=True, limit=None
+        scope=cycle.scope,
+        visibility=cycle.visible(layers=LAYERS),
+        accessed_since=cycle.since,
+        owned_only=True,
+        limit=None,
     )
     (used,) = yield from run(query)
     changes: dict[str, dict[str, Any]] = {}
@@ -37,9 +44,9 @@ def strengthen(cycle: Cycle) -> Flow[Outcome]:
             "importance": round(raised(node.importance, uses, cycle.settings.strengthen_rate), 6),
             "properties": marked(node, "uses", node.access_count),
         }
-    parts = in_batches(changes.items(), cycle.settings.batch)
+    parts, read = in_batches(changes.items(), cycle.settings.batch), seen(used)
     return Outcome(
-        batches=tuple((UpdateNodes(scope=cycle.scope, changes=dict(part)),) for part in parts),
+        batches=tuple((UpdateNodes(scope=cycle.scope, changes=dict(part), expected=read),) for part in parts),
         changed=len(changes),
         rows_read=len(used),
     )

@@ -1,47 +1,123 @@
 """Contradictions are resolved: of two values of one attribute of one subject, the later in the world is current.
 
-Only nodes with ``properties["subject"]`` and ``properties["attribute"]`` that are marked ``exclusive`` (one value at a
-time) can retire each other, and only where both are equal. The older keeps its interval: ``valid_until`` is the newer
-one's start. Order of arrival does not matter: the time of assertion in the world does.
+Two facts contradict each other when subject and attribute are the same, and their values differ while both are
+``exclusive`` (one value at a time), or one denies the taste that the other states. Where the values differ and the facts
+are not exclusive, a model may be asked whether the later one replaces the earlier; without an answer both stand.
+
+The older keeps its interval: ``valid_until`` is the newer one's start. Order of arrival does not matter: the time in the
+world does, and facts of the same time stand side by side. A fact of lower trust never retires one of higher trust.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from wakeful.consolidation.phase import Cycle, Outcome, Phase
+from wakeful.consolidation.judging import rulings
+from wakeful.consolidation.phase import Cycle, Outcome, Phase, seen, trusted, unmoved
 from wakeful.consolidation.wording import folded
 from wakeful.needs import Flow, run
 from wakeful.ops import Change, Log, QueryNodes, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode
 
+SYSTEM = (
+    "You keep the facts of a memory in order. Each pair states two values of one attribute of one subject, the older "
+    'first. Rule for each pair: "second" when the newer fact replaces the older one, so that the older no longer holds; '
+    '"both" when both may hold, or when you can\'t tell. Give "rulings"; each has "pair", "verdict" and a short '
+    '"reason".'
+)
+"""System prompt of the judge. ``both`` is what stands without a judge, so doubt changes nothing."""
+JUDGED = "judged: "
+MOST_PAIRS = 60
+"""Pairs that are judged in a cycle."""
+EARLIER = 3
+"""Earlier facts of the same attribute that a fact is judged against: the nearest in time."""
 
-def claim(node: MemoryNode) -> tuple[str, str] | None:
-    """(subject, attribute) of a node that states an exclusive fact, folded; None for any other node."""
-    subject, attribute = node.properties.get("subject"), node.properties.get("attribute")
-    if not node.properties.get("exclusive") or not isinstance(subject, str) or not isinstance(attribute, str):
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a node claims, as far as a contradiction needs it."""
+
+    key: tuple[str, str]
+    """(subject, attribute), folded."""
+    value: str
+    exclusive: bool
+    taste: bool
+    negated: bool
+
+    def contradicts(self, other: Claim) -> bool:
+        """Whether the two, of one subject and attribute, can't both hold."""
+        if self.key != other.key:
+            return False
+        if self.exclusive and other.exclusive:
+            return self.value != other.value
+        return self.taste and other.taste and self.value == other.value and self.negated != other.negated
+
+
+def claim(node: MemoryNode) -> Claim | None:
+    """Read a node's claim; None for one without a subject and an attribute."""
+    properties = node.properties
+    subject, attribute = properties.get("subject"), properties.get("attribute")
+    if not isinstance(subject, str) or not isinstance(attribute, str) or not folded(subject) or not folded(attribute):
         return None
-    return folded(subject), folded(attribute)
+    return Claim(
+        key=(folded(subject), folded(attribute)),
+        value=folded(str(properties.get("value", node.content))),
+        exclusive=properties.get("exclusive") is True,
+        taste=properties.get("kind") == "preference",
+        negated=properties.get("negated") is True,
+    )
 
 
-def since_when(node: MemoryNode) -> Any:
+def since_when(node: MemoryNode) -> datetime:
     """When a fact began to be true, as far as it is known."""
     return node.valid_from or node.asserted_at
 
 
-def value_of(node: MemoryNode) -> str:
-    """The fact's value, folded."""
-    return folded(str(node.properties.get("value", node.content)))
+def later(older: MemoryNode, newer: MemoryNode) -> bool:
+    """Whether a fact may retire another: it began later in the world, and is trusted as much."""
+    return since_when(newer) > since_when(older) and trusted(newer) >= trusted(older)
 
 
 def supersede(cycle: Cycle) -> Flow[Outcome]:
     """Retire the older of contradicting facts that the window touches."""
-    claims = {key for node in cycle.layer(MemoryLayer.SEMANTIC) if (key := claim(node)) is not None}
-    if not claims:
+    touched = {each.key for node in cycle.layer(MemoryLayer.SEMANTIC) if (each := claim(node)) is not None}
+    if not touched:
         return Outcome(rows_read=len(cycle.recent))
+    groups, read = yield from _rivals(cycle, touched)
+    retired: dict[str, tuple[MemoryNode, MemoryNode, str]] = {}
+    for group in groups:
+        for at, (older, theirs) in enumerate(group):
+            heir = next(
+                (node for node, mine in group[at + 1 :] if mine.contradicts(theirs) and later(older, node)), None
+            )
+            if heir is not None:
+                retired[older.id] = older, heir, _reason(theirs, heir)
+    doubtful = list(_doubtful(cycle, groups, retired)) if cycle.model else []
+    ruled, notes = yield from rulings(cycle, doubtful[:MOST_PAIRS], system=SYSTEM, verdicts=("second", "both"))
+    for at, ruling in sorted(ruled.items()):
+        older, newer = doubtful[at]
+        if ruling.verdict == "second" and older.id not in retired and newer.id not in retired:
+            retired[older.id] = older, newer, f"{JUDGED}{ruling.reason}"
+    if ruled:
+        still = yield from unmoved(cycle, [node for pair in doubtful for node in pair])
+        retired = {key: each for key, each in retired.items() if key in still or not each[2].startswith(JUDGED)}
+    if len(doubtful) > MOST_PAIRS:
+        notes = (*notes, f"{len(doubtful) - MOST_PAIRS} pairs not judged: a cycle judges {MOST_PAIRS}")
+    return _outcome(cycle, retired, read, notes)
+
+
+def _rivals(cycle: Cycle, touched: set[tuple[str, str]]) -> Flow[tuple[list[list[tuple[MemoryNode, Claim]]], int]]:
+    """Current facts of the touched subjects and attributes, each group in the order of the world."""
     attributes = sorted(
-        {str(node.properties["attribute"]) for node in cycle.layer(MemoryLayer.SEMANTIC) if claim(node) in claims}
+        {
+            str(node.properties["attribute"])
+            for node in cycle.layer(MemoryLayer.SEMANTIC)
+            if (each := claim(node)) is not None and each.key in touched
+        }
     )
     found = yield from run(
         *(
@@ -55,30 +131,56 @@ def supersede(cycle: Cycle) -> Flow[Outcome]:
             for attribute in attributes
         )
     )
-    rivals: dict[tuple[str, str], dict[str, MemoryNode]] = defaultdict(dict)
+    groups: dict[tuple[str, str], dict[str, tuple[MemoryNode, Claim]]] = defaultdict(dict)
     for nodes in found:
         for node in cycle.own(nodes):
-            if (key := claim(node)) in claims and key is not None:
-                rivals[key][node.id] = node
+            if (each := claim(node)) is not None and each.key in touched:
+                groups[each.key][node.id] = node, each
+    ordered = [
+        sorted(group.values(), key=lambda pair: (since_when(pair[0]), pair[0].updated_at, pair[0].id))
+        for group in groups.values()
+    ]
+    return ordered, sum(len(nodes) for nodes in found)
+
+
+def _doubtful(
+    cycle: Cycle, groups: list[list[tuple[MemoryNode, Claim]]], retired: dict[str, Any]
+) -> Iterator[tuple[MemoryNode, MemoryNode]]:
+    """Pairs (older, newer) that the rule can't decide, of which one was not there in the last cycle."""
+    for group in groups:
+        alive = [(node, each) for node, each in group if node.id not in retired]
+        for at, (newer, mine) in enumerate(alive):
+            for older, theirs in alive[max(0, at - EARLIER) : at]:
+                decided = mine.value == theirs.value or (mine.exclusive and theirs.exclusive)
+                if not decided and later(older, newer) and (cycle.fresh(older) or cycle.fresh(newer)):
+                    yield older, newer
+
+
+def _reason(old: Claim, heir: MemoryNode) -> str:
+    subject, attribute = old.key
+    value = str(heir.properties.get("value", heir.content))[:80]
+    return f"{attribute} of {subject} is {value!r} since {since_when(heir):%Y-%m-%d} ({heir.id})"
+
+
+def _outcome(
+    cycle: Cycle, retired: dict[str, tuple[MemoryNode, MemoryNode, str]], read: int, notes: tuple[str, ...]
+) -> Outcome:
     changes: dict[str, dict[str, Any]] = {}
     log: list[Change] = []
-    for group in rivals.values():
-        ordered = sorted(group.values(), key=lambda node: (since_when(node), node.updated_at, node.id))
-        newest = ordered[-1]
-        for older in ordered[:-1]:
-            if value_of(older) == value_of(newest):
-                continue
-            heir = next(
-                node for node in ordered if since_when(node) >= since_when(older) and value_of(node) != value_of(older)
-            )
-            changes[older.id] = {
-                "superseded_at": cycle.started_at,
-                "superseded_by": heir.id,
-                "valid_until": older.valid_until or since_when(heir),
-            }
-            log.append(Change(node=older, action="supersede", reason=f"{newest.id} is later", at=cycle.started_at))
-    batches = ((UpdateNodes(scope=cycle.scope, changes=changes), Log(cycle.scope, tuple(log))),) if changes else ()
-    return Outcome(batches=batches, changed=len(changes), rows_read=sum(len(nodes) for nodes in found))
+    for older, heir, reason in retired.values():
+        changes[older.id] = {
+            "superseded_at": cycle.started_at,
+            "superseded_by": heir.id,
+            "valid_until": older.valid_until or since_when(heir),
+        }
+        log.append(Change(node=older, action="supersede", reason=reason, at=cycle.started_at))
+    update = UpdateNodes(scope=cycle.scope, changes=changes, expected=seen(older for older, _, _ in retired.values()))
+    return Outcome(
+        batches=((update, Log(cycle.scope, tuple(log))),) if changes else (),
+        changed=len(changes),
+        rows_read=read,
+        notes=(*(f"{each.node.content[:60]!r}: {each.reason}" for each in log[:20]), *notes),
+    )
 
 
 SUPERSEDE = Phase(
