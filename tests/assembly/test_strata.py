@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wakeful.assembly.allocate import JOINT, Section, allocate
 from wakeful.assembly.context import ContextConfig, Piece
 from wakeful.assembly.hydrate import hydrate_hits, unwrap
-from wakeful.assembly.stratified import Services, Task, render_prompt, shape, shown_memory
+from wakeful.assembly.stratified import Services, Task, render_prompt, shape, shown_lines
 from wakeful.assembly.template import Template
 from wakeful.errors import ConfigError
 from wakeful.needs import ToolSpec
@@ -124,7 +124,7 @@ def test_a_prompt_is_never_over_its_budget_and_shows_whole_lines(memory, budget,
     made = prompt(Task(memory_context=hydrated.context, prospective="- call Bo"), budget=budget)
     assert tokens(made.text) <= budget
     lines = unwrap(hydrated.context)
-    shown = shown_memory(made)
+    shown = shown_lines(made, "memory")
     assert set(shown) <= set(lines)
     assert all(line in made.text for line in shown)
     report = next(section for section in made.sections if section.name == "memory")

@@ -76,6 +76,16 @@ class HydratedMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prospective:
+    """Reminders for a prompt."""
+
+    text: str = ""
+    """A line each, escaped."""
+    due: tuple[Any, ...] = ()
+    """The claimed occurrences, one a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledContext:
     """The context of one turn."""
 
@@ -86,12 +96,19 @@ class AssembledContext:
     """``brain_prompt_version`` and ``system_prompt_hash`` when a prompt was made."""
     activation_log: dict[str, Any] | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    """``strategy_name``, ``latency_ms``, ``entries_count``, and ``error`` when a part failed."""
+    """``strategy_name``, ``latency_ms``, ``entries_count``; ``error`` when a part failed; ``narrowed`` when definitions
+    are withheld."""
     sections: tuple[SectionReport, ...] = ()
     system_blocks: tuple[dict[str, Any], ...] = ()
     """L0 and L1 as Anthropic system blocks with cache breakpoints; ``strata.shape`` gives other providers' shapes."""
     turn_block: str | None = None
     """L2, to be placed with the latest user message."""
+    active_tools: tuple[str, ...] | None = None
+    """Names of the tools that the query needs; None: the full manifest."""
+    withheld_tools: tuple[str, ...] = ()
+    """Tools whose definitions are not to be sent; only with ``narrow_definitions``. What that costs is in ``metadata``."""
+    due: tuple[Any, ...] = ()
+    """Reminders that stand in the prompt, claimed; ``Memory.ack`` them when the turn is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 from wakeful.assembly.allocate import JOINT, Allocation, Section, allocate
 from wakeful.assembly.context import Piece, Prompt
 from wakeful.assembly.fence import escape
-from wakeful.assembly.hydrate import CLOSE, INTRO, OPEN, unwrap
+from wakeful.assembly.hydrate import CLOSE, DUE, INTRO, OPEN, unwrap
 from wakeful.assembly.template import Template
 from wakeful.ids import content_id
 from wakeful.needs import ToolSpec
@@ -118,7 +118,7 @@ def task_sections(task: Task, *, memory_least: int, memory_most: int) -> tuple[S
     active = [] if task.active_tools is None else [", ".join(escape(name) for name in task.active_tools)]
     return (
         memory,
-        Section(name="prospective", stratum="L2", head="Due now:", priority=0, pieces=_pieces(due)),
+        Section(name="prospective", stratum="L2", head=DUE, priority=0, pieces=_pieces(due)),
         Section(name="active_tools", stratum="L2", head="Tools for this turn:", priority=2, pieces=_pieces(active)),
         Section(name="time", stratum="L2", priority=3, pieces=_pieces([task.time] if task.time else [])),
     )
@@ -171,12 +171,9 @@ def shape(l0: str, l1: str, provider: Provider) -> Any:
             return {"parts": [{"text": part} for part in parts]}
 
 
-def shown_memory(prompt: Prompt) -> tuple[str, ...]:
-    """Lines of the memory section that really stand in the prompt."""
-    for section in prompt.sections:
-        if section.name == "memory":
-            return section.shown
-    return ()
+def shown_lines(prompt: Prompt, section: str) -> tuple[str, ...]:
+    """Lines of a section that really stand in the prompt."""
+    return next((each.shown for each in prompt.sections if each.name == section), ())
 
 
 def _section(name: str, lines: Sequence[str], *, head: str = "", priority: int) -> Section:

@@ -6,6 +6,7 @@ Each is a plain awaitable that takes everything it needs and gives everything it
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from wakeful.assembly.context import ContextConfig, HydratedMemory, IntentVerdict, Prompt
-from wakeful.assembly.fence import escape
-from wakeful.assembly.hydrate import wrap
-from wakeful.assembly.jit import HYDRATE_CONTEXT, clamp, layers_for, render_short
+from wakeful.assembly.context import ContextConfig, HydratedMemory, IntentVerdict, Prompt, Prospective
+from wakeful.assembly.hydrate import due_lines, wrap
+from wakeful.assembly.jit import HYDRATE_CONTEXT, clamp, layers_for, render_short, tool_schema
 from wakeful.assembly.preflight import rules_of, skills_of
 from wakeful.assembly.stratified import Services, Task, render_prompt, tenant_of
 from wakeful.assembly.template import Template
@@ -26,8 +26,10 @@ from wakeful.compaction.meter import as_meter
 from wakeful.consolidation.phases.profile import LABEL as PROFILE
 from wakeful.engine.context import (
     ContextManager,
+    EventSink,
     factory_of,
     resolve_strategy_name,
+    tell,
 )
 from wakeful.engine.drive import adrive, drive, utc_now
 from wakeful.errors import ConfigError, ModelError, WakefulError
@@ -39,8 +41,6 @@ logger = logging.getLogger("wakeful.context")
 
 HydrationHook = Callable[..., Any]
 """Called with ``scope=, query=, count=, milliseconds=`` after each hydration."""
-EventSink = Callable[[str, Mapping[str, Any]], Any]
-"""Called with the name of an event (``triage``, ``routing``, ``hydration``) and its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +151,39 @@ class ContextParts:
         """Render the short prompt, with the pre-flight rules of the scope."""
         return render_short(self.template, tenant_id, namespace, await self._rules(scope))
 
-    async def read_prospective(self, scope: MemoryScope, query: str) -> str:
-        """Lines of the reminders that are due, or that this query triggers; each is given once.
+    def withhold(self, prompt: Prompt, active: tuple[str, ...]) -> Mapping[str, Any]:
+        """Definitions that need not be sent, and what leaving them out costs.
 
-        They are claimed here and settled when the turn is over (``Memory.ack``); an unsettled one comes again.
+        ``tokens_saved`` are those of the definitions. ``tokens_uncached`` are those of the definitions that stay and of
+        the stable strata: they come after what changed, so the provider reads them, and the whole history behind them,
+        at full price whenever the names differ from those of the turn before.
+        """
+        names = [tool.name for tool in self.tools if tool.name not in active]
+        sizes = {tool.name: self.count(json.dumps(tool_schema(tool, "anthropic"))) for tool in self.tools}
+        stable = sum(section.tokens for section in prompt.sections if section.stratum != "L2")
+        saved = sum(sizes[name] for name in names)
+        return {"names": names, "tokens_saved": saved, "tokens_uncached": sum(sizes.values()) - saved + stable}
+
+    async def read_prospective(self, scope: MemoryScope, query: str) -> Prospective:
+        """The reminders that are due, or that this query triggers; each is given once.
+
+        They are claimed here and settled when the turn is over (``settle``); an unsettled one comes again.
         """
         if self.memory is None:
-            return ""
-        due = await _awaited(self.memory.due(scope, query=query))
-        return "\n".join(f"- {escape(each.text)}{' (late)' if each.late else ''}" for each in due)
+            return Prospective()
+        due = tuple(await _awaited(self.memory.due(scope, query=query)))
+        return Prospective(text="\n".join(due_lines(due)), due=due)
+
+    async def settle(self, scope: MemoryScope, due: Sequence[Any]) -> int:
+        """Settle reminders that were shown; returns how many were still open."""
+        return sum([bool(await _awaited(self.memory.ack(scope, each))) for each in due])
+
+    async def skills_about(self, scope: MemoryScope, names: Sequence[str]) -> tuple[MemoryNode, ...]:
+        """The skills in force about these tools, for the gate before a call."""
+        flows = getattr(self.memory, "flows", None)
+        if flows is not None:
+            return await adrive(flows.skills_about(scope, names), flows.aanswer, clock=self.clock)
+        return tuple(node for node in await self._skills(scope) if node.properties.get("tool") in names)
 
     async def hydrate_context(self, arguments: Mapping[str, Any], scope: MemoryScope) -> str:
         """Answer the ``hydrate_context`` tool: notes as data, bounded, and any failure as a text."""
@@ -203,12 +227,7 @@ class ContextParts:
         return tuple(line for node in found if node.source.trust != "low" for line in node.content.splitlines() if line)
 
     def _event(self, name: str, facts: Mapping[str, Any]) -> None:
-        if self.on_event is None:
-            return
-        try:
-            self.on_event(name, facts)
-        except Exception:  # a user's sink must not fail the turn
-            logger.exception("an event sink failed on %s", name)
+        tell(self.on_event, name, facts)
 
 
 def make_context_manager(
@@ -260,6 +279,8 @@ def make_context_manager(
             "read_strat_overrides": read_strat_overrides,
             "enable_hms_prompt": prompt,
             "read_prospective": read_prospective or (None if own_prompt else parts.read_prospective),
+            "withhold": parts.withhold if parts.config.narrow_definitions else None,
+            "on_event": on_event,
             "parts": parts,
         }
     )

@@ -256,6 +256,7 @@ class MemoryFlows:
     ack = staticmethod(reminders.ack)
     snooze = staticmethod(reminders.snooze)
     skills = staticmethod(layers.skills)
+    skills_about = staticmethod(layers.skills_about)
     working = staticmethod(layers.working)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,6 +29,10 @@ class TurnContext:
     entries: int = 0
     """Memories in it."""
     activation_log: Mapping[str, Any] | None = None
+    due: tuple[Any, ...] = ()
+    """Reminders in it; they are settled when the turn is over."""
+    withheld: frozenset[str] = frozenset()
+    """Names of tools whose definitions are not sent in this turn."""
 
 
 class ContextProvider(Protocol):
@@ -36,6 +40,18 @@ class ContextProvider(Protocol):
 
     def provide(self, query: str, info: TurnInfo) -> Flow[TurnContext | None]:
         """Make the context for a query."""
+        ...
+
+    def settle(self, context: TurnContext, info: TurnInfo) -> Flow[int]:
+        """The turn is over: settle the reminders that it was given. Gives how many were open."""
+        ...
+
+
+class ToolGate(Protocol):
+    """Refuses calls of tools before they run."""
+
+    def refusals(self, tools: Iterable[str], succeeded: Collection[str]) -> Flow[dict[str, str]]:
+        """What to answer the calls of these tools that may not run yet, by tool."""
         ...
 
 
@@ -79,6 +95,7 @@ class Parts:
     approver: Any = None
     """Asked about parked calls: ``(calls) -> {call id: True | False | reason}``; None: the turn waits."""
     context: ContextProvider | None = None
+    gate: ToolGate | None = None
     memory: TurnMemory | None = None
     scope: MemoryScope | None = None
     max_tokens: int | None = None
@@ -91,7 +108,16 @@ class Parts:
     parallel: int = 8
     """Most calls that run at the same time."""
     _tokens: dict[Any, int] = field(default_factory=dict)
+    _offered: dict[frozenset[str], tuple[ToolSpec, ...]] = field(default_factory=dict)
     _prices: dict[str, Prices | None] = field(default_factory=dict)
+
+    def offered(self, withheld: frozenset[str]) -> tuple[ToolSpec, ...]:
+        """The definitions to send when some are withheld: for the same names always the same object."""
+        if not withheld:
+            return self.specs
+        if withheld not in self._offered:
+            self._offered[withheld] = tuple(spec for spec in self.specs if spec.name not in withheld)
+        return self._offered[withheld]
 
     def prompt_tokens(self, system: Any, specs: tuple[ToolSpec, ...]) -> int:
         """Estimate the tokens of system prompt and tool definitions; counted once for each."""

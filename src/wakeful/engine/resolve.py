@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from wakeful.assembly.context import ContextConfig
+from wakeful.assembly.template import Template
 from wakeful.compaction.budget import default_reserve
 from wakeful.compaction.compactor import WindowManager
 from wakeful.compaction.meter import as_meter
 from wakeful.engine.agent_config import AgentConfig, make_compactor
 from wakeful.engine.compacting import checked_compactor, resolve_window
+from wakeful.engine.context_parts import make_context_manager
+from wakeful.engine.gate import Gate
 from wakeful.engine.history_tool import recall_history
 from wakeful.engine.hooks import Hooks
+from wakeful.engine.hydrate_tool import pulling
 from wakeful.engine.parts import Parts
-from wakeful.engine.tools import make_tools
+from wakeful.engine.tools import Tool, make_tools
 from wakeful.errors import ConfigError
 from wakeful.models.chat import coerce_model
 from wakeful.records import MemoryScope
@@ -50,12 +56,15 @@ def resolve_parts(
         compactor = make_compactor(config.compactor, "Agent")
     compactor = _with_archive(checked_compactor(compactor, "Agent"), archive)
     archive = archive if archive is not None else _option(compactor, "archive")
-    made = make_tools([*tools, *([] if archive is None else [recall_history(archive, compactor)])])
+    where = _scope(scope if scope is not None else config.scope)
+    given = make_tools(tools)
+    manager = _manager(context, memory, given, config, system)
+    own = [] if archive is None else [recall_history(archive, compactor)]
+    made = make_tools([*given.values(), *own, *pulling(manager)])
     found = Hooks.of(hooks)
     found = found.plus("before_tool", [policy.before_tool for policy in config.make_policies()])
     if system is not None and not isinstance(system, str):
         raise ConfigError(f"Agent: system must be a text, not {type(system).__name__}")
-    where = _scope(scope if scope is not None else config.scope)
     if approve is not None:
         _check_approver(approve)
     link = _memory(memory, where, config.nap_every)
@@ -75,7 +84,8 @@ def resolve_parts(
         limits=config.limits(),
         budget=config.budget,
         approver=approve,
-        context=_context(context, link, chat.dialect),
+        context=_context(manager, link, chat.dialect),
+        gate=_gate(manager, link, where),
         memory=link,
         scope=where,
         max_tokens=config.max_tokens,
@@ -143,6 +153,31 @@ def _memory(memory: Any, scope: MemoryScope | None, nap_every: int) -> Any:
     from wakeful.engine.turn_memory import MemoryLink
 
     return MemoryLink(memory, scope, naps=NapCadence(nap_every))
+
+
+def _manager(context: Any, memory: Any, tools: Mapping[str, Tool], config: AgentConfig, system: str | None) -> Any:
+    """What makes the turn's context; a configuration or a tenant's template alone is given ours, over the memory."""
+    if not isinstance(context, ContextConfig | Template):
+        return context
+    template = context if isinstance(context, Template) else Template(name=config.name)
+    text = system if system is not None else config.system
+    if text:
+        template = replace(template, kernel="\n".join(part for part in (text, template.kernel) if part))
+    return make_context_manager(
+        context if isinstance(context, ContextConfig) else ContextConfig(),
+        memory=memory,
+        template=template,
+        tools=tuple(tool.spec for tool in tools.values()),
+    )
+
+
+def _gate(manager: Any, link: Any, scope: MemoryScope | None) -> Gate | None:
+    """The gate over the agent's memory, else over the one behind its context."""
+    for source in (getattr(link, "flows", None), getattr(manager, "parts", None)):
+        find = getattr(source, "skills_about", None)
+        if find is not None and scope is not None:
+            return Gate(find, scope)
+    return None
 
 
 def _context(context: Any, link: Any, dialect: str) -> Any:

@@ -66,6 +66,8 @@ class Session:
     """The agent's compactor, bound to this session."""
     gauge: dict[str, Any] = field(default_factory=dict)
     """Numbers of the last look at the window: tokens, window, prompt_tokens."""
+    succeeded: set[str] = field(default_factory=set)
+    """Tools that returned without an error in this process; no store keeps it."""
     span: Span = NO_SPAN
     """The running turn's span."""
     internal: list[UsageEvent] = field(default_factory=list)
@@ -154,6 +156,7 @@ def claim(session: Session) -> Flow[None]:
     (stored,) = yield from run(SessionLoad(session=session.id), store="session")
     session.epoch = claimed.epoch
     session.before = None
+    session.succeeded.clear()
     load(session, stored)
 
 
@@ -281,6 +284,7 @@ def move_head(session: Session, at: str | None) -> Flow[None]:
     else:
         session.memory = session.memory.fork(at)
     session.before = None
+    session.succeeded.clear()
 
 
 def repairs(session: Session) -> list[Entry]:

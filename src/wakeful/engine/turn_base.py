@@ -92,7 +92,7 @@ class TurnParts:
 
     def _prompt(self) -> tuple[Any, tuple[Any, ...]]:
         system = getattr(self._context, "system", None) or self.parts.system
-        return system, self.parts.specs
+        return system, self.parts.offered(getattr(self._context, "withheld", frozenset()))
 
     def _provision(self) -> Steps:
         self._provisioned = True

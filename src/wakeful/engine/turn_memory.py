@@ -15,13 +15,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wakeful.assembly.context import AssembledContext
+from wakeful.assembly.hydrate import DUE, due_lines
+from wakeful.assembly.jit import HYDRATE_CONTEXT
 from wakeful.conversation import Entry
-from wakeful.dialects.protocol import Dialect, Text, ToolResult
+from wakeful.dialects.protocol import Dialect, Text, ToolResult, ToolUse
 from wakeful.engine.hooks import TurnInfo
 from wakeful.engine.parts import TurnContext
 from wakeful.engine.schedule import NapCadence
 from wakeful.engine.session import Session
 from wakeful.ids import milliseconds_of
+from wakeful.memory import reminders
 from wakeful.memory.layers import note
 from wakeful.needs import Call, Flow
 from wakeful.records import MemoryScope, Turn
@@ -39,6 +42,9 @@ LAYERS = ("semantic", "episodic", "procedural", "prospective")
 RESULT_CHARACTERS = 2_000
 """Of a dropped tool result, how much is kept as an episode; the archive holds it whole."""
 
+LOOKING_BACK = (HYDRATE_CONTEXT.name, "recall_history")
+"""Tools of ours by which a model looks at what was said."""
+
 
 class MemoryLink:
     """A memory at work for one scope."""
@@ -49,15 +55,33 @@ class MemoryLink:
         self._naps = naps if naps is not None else NapCadence()
 
     def provide(self, query: str, info: TurnInfo) -> Flow[TurnContext | None]:
-        """Recall for a turn."""
+        """Recall for a turn, and claim the reminders that are due."""
         del info
         if not query.strip():
             return None
         options = {"k": RECALLED, "budget": BUDGET, "layers": LAYERS}
         found = yield Call(self.flows.hydrate, (query, self._scope), options)
-        if not found.entries_count:
+        claim = {"query": query, "settings": self.flows.writing}
+        due: tuple[reminders.Due, ...] = yield Call(reminders.due, (self._scope,), claim)
+        blocks = [found.context] if found.entries_count else []
+        if due:
+            blocks.append("\n".join((DUE, *due_lines(due))))
+        if not blocks:
             return None
-        return TurnContext(turn_block=found.context, entries=found.entries_count, activation_log=found.activation_log)
+        return TurnContext(
+            turn_block="\n\n".join(blocks),
+            entries=found.entries_count,
+            activation_log=found.activation_log,
+            due=due,
+        )
+
+    def settle(self, context: TurnContext, info: TurnInfo) -> Flow[int]:
+        """Settle the reminders that the turn was given."""
+        del info
+        settled = 0
+        for each in context.due:
+            settled += bool((yield Call(self.flows.ack, (self._scope, each))))
+        return settled
 
     def episodes(self, session: Session, info: TurnInfo, state: TurnState) -> Flow[int]:
         """Write what was said, what follows from it, and the working entry of the turn."""
@@ -120,7 +144,17 @@ class AssembledProvider:
             turn_block=made.turn_block if made.system_blocks else None,
             entries=held,
             activation_log=made.activation_log,
+            due=made.due,
+            withheld=frozenset(made.withheld_tools),
         )
+
+    def settle(self, context: TurnContext, info: TurnInfo) -> Flow[int]:
+        """Settle the reminders that the turn was given."""
+        parts = getattr(self._manager, "parts", None)
+        if parts is None or info.scope is None:
+            return 0
+        settled: int = yield Call(parts.settle, (info.scope, context.due))
+        return settled
 
 
 def _time(turn_id: str | None) -> datetime | None:
@@ -141,11 +175,14 @@ def _said(entries: Sequence[Entry], dialect: Dialect, session: str) -> list[Turn
 
 
 def _returned(entries: Sequence[Entry], dialect: Dialect, session: str) -> list[Turn]:
-    """Heads of tool results."""
+    """Heads of tool results, but of those that only looked back: what they gave is remembered already."""
     turns = []
-    for entry in (part for each in entries for part in each.as_it_came()):
-        for block in dialect.read(entry.message).blocks:
-            if isinstance(block, ToolResult) and block.text.strip():
+    parts = [part for each in entries for part in each.as_it_came()]
+    views = [(entry, dialect.read(entry.message).blocks) for entry in parts]
+    own = {b.id for _, blocks in views for b in blocks if isinstance(b, ToolUse) and b.name in LOOKING_BACK}
+    for entry, blocks in views:
+        for block in blocks:
+            if isinstance(block, ToolResult) and block.text.strip() and block.call_id not in own:
                 text = block.text[:RESULT_CHARACTERS]
                 ref = f"{entry.id}:{block.call_id}"
                 turns.append(Turn(text, speaker="tool", at=_time(entry.turn_id), session=session, ref=ref))

@@ -25,8 +25,15 @@ class ToolSteps(TurnParts):
 
     def _check(self, calls: tuple[PendingCall, ...]) -> Steps:
         verdicts: dict[str, ev.Verdict] = {}
-        for call in calls:
-            if call.invalid is None:
+        readable = [call for call in calls if call.invalid is None]
+        refused: dict[str, str] = {}
+        if self.parts.gate is not None and readable:
+            names = (call.name for call in readable if call.name in self.parts.tools)
+            refused = yield from self.parts.gate.refusals(names, self.session.succeeded)
+        for call in readable:
+            if call.name in refused:
+                verdicts[call.id] = ev.Verdict(kind="refuse", feedback=refused[call.name])
+            else:
                 verdicts[call.id] = yield from self._judge(call)
         return ev.CallsChecked(verdicts)
 
@@ -95,6 +102,8 @@ class ToolSteps(TurnParts):
         if outcome is None:
             return ev.Cancel()
         call = as_call(self._jobs[outcome.call_id])
+        if not outcome.error:
+            self.session.succeeded.add(call.name)
         self._tool_spans.pop(outcome.call_id, NO_SPAN).end("tool_error" if outcome.error else None)
         for hook in self.parts.hooks.at("after_tool"):
             text = yield from self._isolated("after_tool", hook, call, outcome, self._info())

@@ -81,9 +81,9 @@ class TurnFlow(ModelSteps, ToolSteps):
             case fx.MaybeCompact():
                 return isinstance(parts.compactor, NoOp)
             case fx.CheckCalls():
-                return not parts.hooks.at("before_tool")
+                return not parts.hooks.at("before_tool") and parts.gate is None
             case fx.WriteMemory():
-                return parts.memory is None
+                return parts.memory is None and not self._due()
             case _:
                 return False
 
@@ -240,7 +240,12 @@ class TurnFlow(ModelSteps, ToolSteps):
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
+    def _due(self) -> tuple[Any, ...]:
+        return getattr(self._context, "due", ())
+
     def _write_memory(self) -> Steps:
+        if self._due() and self.state.stop == "end" and self.parts.context is not None:
+            yield from self._remembered("reminders", self.parts.context.settle(self._context, self._info()))
         if self.parts.memory is None:
             return
         yield from self._remembered("episodes", self.parts.memory.episodes(self.session, self._info(), self.state))

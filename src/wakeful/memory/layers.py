@@ -13,6 +13,9 @@ from wakeful.needs import Flow, now, run
 from wakeful.ops import DeleteNodes, PutNodes, QueryNodes, Visibility
 from wakeful.records import MemoryLayer, MemoryNode, MemoryScope, Source
 
+MOST = 1_000
+"""Skills about one tool that are looked at."""
+
 
 def nearest(skills: Iterable[MemoryNode]) -> tuple[MemoryNode, ...]:
     """Keep, of skills with one label, the one whose scope lies deepest; skills without a label all stay."""
@@ -37,6 +40,16 @@ def skills(scope: MemoryScope, *, limit: int = 200) -> Flow[tuple[MemoryNode, ..
     (rows,) = yield from run(QueryNodes(scope=scope, visibility=visibility, order="importance", limit=limit))
     found: Sequence[MemoryNode] = rows
     return nearest(found)
+
+
+def skills_about(scope: MemoryScope, tools: Sequence[str]) -> Flow[tuple[MemoryNode, ...]]:
+    """The skills in force about these tools (``properties["tool"]``), all of them, however important they are."""
+    moment = yield from now()
+    visibility = Visibility(at=moment, layers=(MemoryLayer.PROCEDURAL,))
+    found = yield from run(
+        *(QueryNodes(scope=scope, visibility=visibility, properties={"tool": name}, limit=MOST) for name in tools)
+    )
+    return tuple(node for rows in found for node in rows)
 
 
 def note(
