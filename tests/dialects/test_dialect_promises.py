@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.compaction.measure import weigh_all
+from wakeful.compaction.measure import History, weigh_all
 from wakeful.dialects import NAMES, get, guess
 from wakeful.dialects.protocol import (
     Flag,
@@ -88,7 +88,8 @@ def test_messages_weigh_the_same_together_and_alone(name: str, seed: int) -> Non
     dialect = get(name)
     messages = random_conversation(name, seed, 4, open_tail=True)
     messages += [message for history in adversarial(name).values() for message in history]
-    assert weigh_all(dialect, messages, count) == [dialect.weigh(message, count) for message in messages]
+    weights = [dialect.weigh(message, count) for message in messages]
+    assert History(messages, weigh_all(dialect, messages, count), ()).weights == weights
 
 
 @given(seed=seeds)

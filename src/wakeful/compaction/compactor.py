@@ -215,9 +215,10 @@ class WindowManager:
         size = seen.size + sum([weight[4] for weight in weights])
         if tokens > meter.unscaled(budget.start) or size > budget.byte_start:
             return None
-        if not is_whole(dialect, History(messages, weights, range(len(messages))), before=seen.last):
+        history = History(messages, weights, range(len(messages)))
+        if not is_whole(dialect, history, before=seen.last):
             return None
-        cut = last_start(weights, dialect.facts)
+        cut = last_start(history, dialect.facts)
         if cut:
             settled = weights[:cut]
             self._seen = _Seen(

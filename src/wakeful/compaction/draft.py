@@ -9,9 +9,11 @@ Rules of the file:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from wakeful.compaction.archive import archive_id, is_summary, placeholder, placeholder_id
@@ -23,6 +25,7 @@ from wakeful.compaction.repair import OPENING
 from wakeful.compaction.rounds import Round, rounds_of, users
 from wakeful.compaction.shorten import LEAST, shorten, shorten_value
 from wakeful.dialects.protocol import (
+    Columns,
     Edit,
     Flag,
     ForgetId,
@@ -49,6 +52,8 @@ TELLING_CHARS = 240
 
 _CALL_TOKENS = 160
 """Tokens of a message with calls under which its arguments are not worth reading."""
+
+_start = itemgetter(0)
 
 _HEAD_USERS = 8
 """User messages at the head that are looked at for notes of our own; they stand among the first two."""
@@ -86,7 +91,8 @@ class Draft:
         self.given = given
         """Messages that the caller gave."""
         self.messages: list[Any] = history.messages
-        self.weights: list[Weight] = history.weights
+        self._weights: list[Weight] | None = None
+        """Weights now, once one has changed."""
         self.gone: set[int] = set()
         self.removed: list[tuple[int, int]] = []
         """Spans of places that ``remove`` took out."""
@@ -104,14 +110,21 @@ class Draft:
         self.breaker = policy.breaker
         self.summaries, self.ours = self._find_own()
         whole = {old.place for old in self.summaries if old.block is None}
-        self.rounds: list[Round] = rounds_of(
-            self.weights, self.dialect.facts, marked=self._marked(), own=self.ours | whole, columns=history.columns()
-        )
+        self.rounds: list[Round] = rounds_of(history, self.dialect.facts, marked=self._marked(), own=self.ours | whole)
         self.first_user, self.latest_user = self._users()
         factor = policy.meter.unscaled
         budget = policy.budget
         self.room, self.goal, self.start = factor(budget.room), factor(budget.goal), factor(budget.start)
         self.byte_room, self.byte_goal, self.byte_start = budget.byte_room, budget.byte_goal, budget.byte_start
+
+    @property
+    def weights(self) -> list[Weight]:
+        """Weights of all places, gone or not, as they are now."""
+        return self.history.weights if self._weights is None else self._weights
+
+    def columns(self) -> Columns | None:
+        """The same by field, while no message was edited; None afterwards."""
+        return self.history.columns() if self._weights is None else None
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -155,11 +168,22 @@ class Draft:
         return self._may_go(self.rounds[max(0, len(self.rounds) - keep) :])
 
     def _may_go(self, rounds: list[Round]) -> list[Round]:
-        return [r for r in rounds if not r.pinned and r.start not in self.gone]
+        gone = self.gone
+        return [r for r in rounds if not r[2] and r[0] not in gone] if gone else [r for r in rounds if not r[2]]
+
+    def neighbours(self, rounds: Sequence[Round]) -> bool:
+        """Say whether there is nothing between these rounds (some of this draft's, in order)."""
+        if not rounds:
+            return True
+        last = bisect_left(self.rounds, rounds[0][0], key=_start) + len(rounds) - 1
+        return last < len(self.rounds) and self.rounds[last][0] == rounds[-1][0]
 
     def weight_of(self, r: Round) -> int:
         """Tokens of a round now."""
-        return sum(self.weights[i].tokens for i in range(r.start, r.stop))
+        if self._weights is None:
+            tokens = self.history.running_tokens()
+            return tokens[r[1]] - tokens[r[0]]
+        return sum([w[1] for w in self._weights[r[0] : r[1]]])
 
     def original(self, i: int) -> Any:
         """The message at a place as the caller gave it."""
@@ -182,8 +206,8 @@ class Draft:
         found: list[OldSummary] = []
         ours: set[int] = set()
         looked = 0
-        for i, weight in enumerate(self.weights):
-            if weight[0] == Kind.USER:
+        for i, kind in enumerate(self.history.kinds()):
+            if kind == Kind.USER:
                 blocks = self.dialect.read(self.messages[i]).blocks
                 texts = [(at, b.text) for at, b in enumerate(blocks) if isinstance(b, Text)]
                 for at, text in texts:
@@ -194,7 +218,7 @@ class Draft:
                 looked += 1
                 if looked >= _HEAD_USERS:
                     break
-            elif weight[0] not in (Kind.SYSTEM, Kind.OTHER):
+            elif kind not in (Kind.SYSTEM, Kind.OTHER):
                 break
         return found, ours
 
@@ -212,17 +236,17 @@ class Draft:
         return True
 
     def _replace(self, i: int, message: Any, weight: Weight) -> None:
-        if self.messages is self.history.messages:
-            self.messages, self.weights = list(self.messages), list(self.weights)
+        if self._weights is None:
+            self.messages, self._weights = list(self.messages), list(self.weights)
         self.edited.setdefault(i, self.messages[i])
-        before = self.weights[i]
+        before = self._weights[i]
         self.tokens += weight.tokens - before.tokens
         self.size += weight.wire_bytes - before.wire_bytes
-        self.messages[i], self.weights[i] = message, weight
+        self.messages[i], self._weights[i] = message, weight
 
-    def remove(self, rounds: Iterable[Round]) -> list[int]:
+    def remove(self, rounds: Sequence[Round]) -> list[int]:
         """Take rounds out; gives the places, oldest first."""
-        spans = _joined(rounds)
+        spans = [(rounds[0][0], rounds[-1][1])] if rounds and self.neighbours(rounds) else _joined(rounds)
         places: list[int] = []
         tokens, sizes = self.running()
         for start, stop in spans:
@@ -235,9 +259,9 @@ class Draft:
 
     def running(self) -> tuple[list[int], list[int]]:
         """Give tokens and bytes before each place, as messages weigh now, and of all at the end."""
-        if self.weights is self.history.weights:
+        if self._weights is None:
             return self.history.running_tokens(), self.history.running_sizes()
-        return [0, *accumulate([w[1] for w in self.weights])], [0, *accumulate([w[4] for w in self.weights])]
+        return [0, *accumulate([w[1] for w in self._weights])], [0, *accumulate([w[4] for w in self._weights])]
 
     def clear(self, r: Round, *, media: bool = False) -> bool:
         """Clear the results and long arguments of a round; with ``media`` also images in its messages."""
@@ -386,10 +410,10 @@ class Draft:
         bound = self.dialect.facts.thinking
         if bound == "none":
             return
-        start = 0
-        stop = self.latest_user if bound == "current_turn" else len(self.weights)
-        for i in range(start, stop):
-            if not self.weights[i].flags & Flag.THINKING or i in self.gone:
+        flags = self.history.columns().flags
+        stop = self.latest_user if bound == "current_turn" else len(flags)
+        for i in [i for i, bits in enumerate(flags[: max(0, stop)]) if bits & Flag.THINKING]:
+            if i in self.gone or not self.weights[i].flags & Flag.THINKING:
                 continue
             blocks = self.dialect.read(self.messages[i]).blocks
             edits: list[Edit] = [Remove(at) for at, block in enumerate(blocks) if isinstance(block, Thinking)]

@@ -161,13 +161,14 @@ def _changed(
 def _removed(draft: Draft) -> int:
     """Tokens of this turn's messages (from the latest user's on) that were removed or made lighter."""
     start = max(0, draft.latest_user)
-    first, now, gone = draft.history.weights, draft.weights, draft.gone
+    gone = draft.gone
     heavy = draft.history.running_tokens()
     spans = [(max(start, a), b) for a, b in draft.removed if b > start]
     total = sum([heavy[b] - heavy[a] for a, b in spans])
     if len(gone) > sum([b - a for a, b in draft.removed]):
-        total = sum([first[i][1] for i in gone if i >= start])
-    if now is not first:
+        total = sum([heavy[i + 1] - heavy[i] for i in gone if i >= start])
+    if draft.edited:
+        first, now = draft.history.weights, draft.weights
         total += sum(max(0, first[i][1] - now[i][1]) for i in range(start, len(first)) if i not in gone)
     return total
 

@@ -111,7 +111,7 @@ def inspect_messages(
             calls=each.calls,
             pinned=each.pinned,
         )
-        for each in rounds_of(history.weights, dialect.facts)
+        for each in rounds_of(history, dialect.facts)
     )
     return Inspection(
         dialect=dialect.name,

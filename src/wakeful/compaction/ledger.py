@@ -159,8 +159,8 @@ def extract(
         if index and (reader.size > enough or len(messages) - index >= MOST_READ):
             reader.ledger.unread = numbers[index - 1]
             if people is None:
-                kinds = weigh_all(dialect, messages[:index], _nothing)
-                people = [at for at, weight in enumerate(kinds) if weight[0] == Kind.USER]
+                kinds = weigh_all(dialect, messages[:index], _nothing).kinds
+                people = [at for at, kind in enumerate(kinds) if kind == Kind.USER]
             _people(dialect, messages, people[: bisect_left(people, index)], numbers, reader)
             break
     if folded:

@@ -1,51 +1,57 @@
-"""A history as columns: one list of weights, and a message's parts read only where something is edited.
+"""A history as columns: the fields of its weights, and a message's parts read only where something is edited.
 
-This is the hot path: one call of ``Dialect.weigh`` a message, and C loops from there on. A history is not changed once
-it was looked at, so its columns and sums are made once.
+This is the hot path: one look at each message, and C loops from there on. A history is not changed once it was looked
+at, so its columns, rows and sums are made once, and only when somebody asks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any, NamedTuple
+from itertools import accumulate, repeat
+from typing import Any
 
-from wakeful.dialects.protocol import Count, Dialect, Weight
-
-
-class Columns(NamedTuple):
-    """The fields of all weights."""
-
-    kinds: bytes
-    tokens: Sequence[int]
-    calls: Sequence[tuple[str, ...]]
-    results: Sequence[tuple[str, ...]]
-    sizes: Sequence[int]
-    flags: Sequence[int]
+from wakeful.dialects.protocol import Columns, Count, Dialect, Weight
 
 
-def columns_of(weights: Sequence[Weight]) -> Columns:
-    """Give weights by field."""
-    if not weights:
-        return Columns(b"", (), (), (), (), ())
-    kinds, tokens, calls, results, sizes, flags = zip(*weights, strict=True)
-    return Columns(bytes(kinds), tokens, calls, results, sizes, flags)
-
-
-@dataclass(slots=True)
 class History:
     """Messages with their weights, and where each came from."""
 
-    messages: list[Any]
-    weights: list[Weight]
-    origins: Sequence[int]
-    """Index in the caller's list of the message that it was, or -1 for one that was made here."""
-    merged: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Origins of a message that several were merged into, by its index here."""
+    __slots__ = ("_columns", "_running", "_weights", "merged", "messages", "origins")
 
-    _columns: Columns | None = field(default=None, repr=False, compare=False)
-    _running: tuple[list[int], list[int]] | None = field(default=None, repr=False, compare=False)
+    def __init__(
+        self,
+        messages: list[Any],
+        weights: list[Weight] | Columns,
+        origins: Sequence[int],
+        merged: dict[int, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.messages = messages
+        self.origins = origins
+        """Index in the caller's list of the message that it was, or -1 for one that was made here."""
+        self.merged = {} if merged is None else merged
+        """Origins of a message that several were merged into, by its index here."""
+        self._columns: Columns | None = None
+        self._weights: list[Weight] | None = None
+        self._running: tuple[list[int], list[int]] | None = None
+        if isinstance(weights, Columns):
+            self._columns = weights
+        else:
+            self._weights = weights
+
+    @property
+    def weights(self) -> list[Weight]:
+        """The weight of each message."""
+        if self._weights is None:
+            kinds, tokens, calls, results, sizes, flags = self.columns()
+            rows = zip(kinds, tokens, calls, results, sizes, flags, strict=True)
+            self._weights = list(map(tuple.__new__, repeat(Weight), rows))
+        return self._weights
+
+    def columns(self) -> Columns:
+        """Give the weights by field."""
+        if self._columns is None:
+            self._columns = columns_of(self.weights)
+        return self._columns
 
     @property
     def tokens(self) -> int:
@@ -56,12 +62,6 @@ class History:
     def size(self) -> int:
         """Bytes of all messages in a request."""
         return self.running_sizes()[-1]
-
-    def columns(self) -> Columns:
-        """Give the weights by field."""
-        if self._columns is None:
-            self._columns = columns_of(self.weights)
-        return self._columns
 
     def kinds(self) -> bytes:
         """Kinds of all messages (codes of ``Kind``)."""
@@ -82,15 +82,23 @@ class History:
         return self._running
 
 
+def columns_of(weights: Sequence[Weight]) -> Columns:
+    """Give weights by field."""
+    if not weights:
+        return Columns(b"", (), (), (), (), b"")
+    kinds, tokens, calls, results, sizes, flags = zip(*weights, strict=True)
+    return Columns(bytes(kinds), tokens, calls, results, sizes, bytes(flags))
+
+
 def measure(dialect: Dialect, messages: Sequence[Any], count: Count) -> History:
     """Weigh every message. Raises ``InputError`` for what can't be a message."""
     return History(list(messages), weigh_all(dialect, messages, count), range(len(messages)))
 
 
-def weigh_all(dialect: Dialect, messages: Sequence[Any], count: Count) -> list[Weight]:
+def weigh_all(dialect: Dialect, messages: Sequence[Any], count: Count) -> Columns:
     """Weigh messages, together where the dialect has a faster way for that (a method ``weigh_all``)."""
-    together: Callable[[Sequence[Any], Count], list[Weight]] | None = getattr(dialect, "weigh_all", None)
+    together: Callable[[Sequence[Any], Count], Columns] | None = getattr(dialect, "weigh_all", None)
     if together is not None:
         return together(messages, count)
     weigh = dialect.weigh
-    return [weigh(message, count) for message in messages]
+    return columns_of([weigh(message, count) for message in messages])

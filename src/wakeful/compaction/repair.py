@@ -32,6 +32,8 @@ OPENING = "[The record of this conversation starts here.]"
 _ROLES = (0, 1, 2, 2, 1, 0)
 """Who speaks, by ``Kind``: 1 the user's side, 2 the model's, 0 nobody (never merged)."""
 
+_SYSTEM = bytes([Kind.SYSTEM])
+
 _ROLE_TABLE = bytes(_ROLES).ljust(256, b"\0")
 
 
@@ -75,7 +77,7 @@ def is_whole(dialect: Dialect, history: History, *, before: Weight | None = None
                 calls = (*waiting, *calls)
             waiting = calls
             answering = False
-    if before is None and facts.starts_with_user and not _opens_with_user(history.weights):
+    if before is None and facts.starts_with_user and not _opens_with_user(columns.kinds):
         return False
     return not facts.alternates or not _has_twins(
         columns.kinds if before is None else bytes([before[0]]) + columns.kinds
@@ -101,11 +103,9 @@ def _results_first(dialect: Dialect, message: Any) -> bool:
     return True
 
 
-def _opens_with_user(weights: Sequence[Weight]) -> bool:
-    for weight in weights:
-        if weight.kind != Kind.SYSTEM:
-            return weight.kind in (Kind.USER, Kind.OTHER)
-    return True
+def _opens_with_user(kinds: bytes) -> bool:
+    rest = kinds.lstrip(_SYSTEM)
+    return not rest or rest[0] in (Kind.USER, Kind.OTHER)
 
 
 def _has_twins(kinds: bytes) -> bool:
@@ -149,7 +149,7 @@ def repair(dialect: Dialect, history: History, count: Count) -> tuple[History, t
 def join(dialect: Dialect, history: History, count: Count, repairs: list[Repair]) -> History:
     """Merge neighbours of one role, and let a user speak first, where the format demands it."""
     facts = dialect.facts
-    if facts.starts_with_user and not _opens_with_user(history.weights):
+    if facts.starts_with_user and not _opens_with_user(history.kinds()):
         at = next((i for i, w in enumerate(history.weights) if w.kind != Kind.SYSTEM), 0)
         note = dialect.note(OPENING)
         history = History(

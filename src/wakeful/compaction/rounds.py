@@ -15,8 +15,8 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
-from wakeful.compaction.measure import Columns, columns_of
-from wakeful.dialects.protocol import Facts, Flag, Weight
+from wakeful.compaction.measure import History
+from wakeful.dialects.protocol import Columns, Facts, Flag, Weight
 
 
 class Round(NamedTuple):
@@ -34,19 +34,14 @@ class Round(NamedTuple):
 
 
 def rounds_of(
-    weights: Sequence[Weight],
-    facts: Facts,
-    *,
-    marked: Collection[int] = (),
-    own: Collection[int] = (),
-    columns: Columns | None = None,
+    history: History, facts: Facts, *, marked: Collection[int] = (), own: Collection[int] = ()
 ) -> list[Round]:
-    """Cut a repaired history into rounds, oldest first. ``columns``: of the weights, when they are made already.
+    """Cut a repaired history into rounds, oldest first.
 
     ``marked``: indexes of messages that the caller pinned. The last step with calls is open while nothing follows it.
     ``own``: indexes of notes that an earlier compaction made (a summary); they are no user's messages.
     """
-    columns = columns_of(weights) if columns is None else columns
+    columns = history.columns()
     kinds, flags = columns.kinds, columns.flags
     first_user, latest_user = users(kinds, own)
     alone = {first_user, latest_user, *marked, *own}
@@ -61,15 +56,17 @@ def rounds_of(
             reasons.setdefault(i, "provisional")
     new = tuple.__new__
     if facts.thinking == "items":
-        spans = _item_spans(weights)
+        spans = _item_spans(history.weights)
         starts = [a for a, _ in spans]
         rounds = [new(Round, (a, b, _PINNED[kinds[a]], _CALLS in kinds[a:b], False)) for a, b in spans]
     else:
         groups = _ROUND.findall(_codes(columns, facts, alone))
         stops = list(accumulate(map(len, groups)))
         starts = [0, *stops[:-1]] if stops else []
-        pinned, calls = [_PINNED[group[0]] for group in groups], [3 <= group[0] <= 4 for group in groups]
-        rounds = list(map(new, repeat(Round), zip(starts, stops, pinned, calls, repeat(False))))
+        calls = [3 <= group[0] <= 4 for group in groups]
+        rounds = list(map(new, repeat(Round), zip(starts, stops, repeat(""), calls, repeat(False))))
+        for found in _STANDING.finditer(kinds):
+            reasons.setdefault(found.start(), "system")
     for i, reason in reasons.items():
         at = bisect_right(starts, i) - 1
         stronger = max(rounds[at].pinned, reason, key=_STRENGTH.index)
@@ -79,8 +76,10 @@ def rounds_of(
     return rounds
 
 
-_PINNED = ("system", "", "", "", "", "system", "", "", "")
-"""Why a round must stay by the kind (or code) of its first message."""
+_PINNED = ("system", "", "", "", "", "system")
+"""Why a round must stay by the kind of its first message."""
+_STANDING = re.compile(rb"[\x00\x05]")
+"""Kinds of messages that stay."""
 _CALLS = 3
 _STRENGTH = ("", "provisional", "latest_user", "first_user", "own", "system", "marked")
 """Reasons by weight: of several the last one counts."""
@@ -145,10 +144,10 @@ def _item_spans(weights: Sequence[Weight]) -> list[tuple[int, int]]:
     return spans
 
 
-def last_start(weights: Sequence[Weight], facts: Facts) -> int:
+def last_start(history: History, facts: Facts) -> int:
     """Give the index at which the last round starts; 0 when there is none."""
-    if not weights:
+    if not history.messages:
         return 0
     if facts.thinking == "items":
-        return _item_spans(weights)[-1][0]
-    return len(weights) - len(_ROUND.findall(_codes(columns_of(weights), facts, ()))[-1])
+        return _item_spans(history.weights)[-1][0]
+    return len(history.messages) - len(_ROUND.findall(_codes(history.columns(), facts, ()))[-1])

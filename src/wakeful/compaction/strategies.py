@@ -9,8 +9,10 @@ Each is a flow over a ``Draft``; only a digest may ask for something. Rules of t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from wakeful.compaction.archive import archive_id
 from wakeful.compaction.digest import Digest as Accepted
@@ -22,6 +24,8 @@ from wakeful.compaction.rounds import Round
 from wakeful.compaction.shorten import LEAST
 from wakeful.dialects.protocol import Kind
 from wakeful.needs import Flow
+
+_stop = itemgetter(1)
 
 BYTES_PER_TOKEN = 5
 """Bytes that a token of a summary takes in a request, with its escapes; for planning only."""
@@ -129,6 +133,10 @@ def _oldest(draft: Draft, rounds: Sequence[Round], limits: tuple[int, int]) -> S
         return ()
     tokens, size = draft.tokens - limits[0], draft.size - limits[1]
     heavy, large = draft.running()
+    if draft.neighbours(rounds):
+        first = rounds[0][0]
+        stop = max(bisect_left(heavy, heavy[first] + tokens, first), bisect_left(large, large[first] + size, first))
+        return rounds[: bisect_left(rounds, stop, key=_stop) + 1]
     for at, (start, stop, *_) in enumerate(rounds, start=1):
         tokens -= heavy[stop] - heavy[start]
         size -= large[stop] - large[start]
@@ -239,12 +247,12 @@ def _extend(draft: Draft, old: Sequence[Round], cut: int) -> int:
     room = _fresh_room(draft, old)
     tokens = draft.tokens + max(0, room) - draft.goal
     size = draft.size + BYTES_PER_TOKEN * max(0, room) - draft.byte_goal
+    heavy, large = draft.running()
     for at, r in enumerate(old):
         if at >= cut and tokens <= 0 and size <= 0:
             return at
-        for i in range(r.start, r.stop):
-            tokens -= draft.weights[i][1]
-            size -= draft.weights[i][4]
+        tokens -= heavy[r[1]] - heavy[r[0]]
+        size -= large[r[1]] - large[r[0]]
     return len(old)
 
 

@@ -14,7 +14,7 @@ def faults(dialect: Dialect, draft: Draft, final: Final, given: int, *, dry_run:
     wrong: list[str] = []
     if not history.messages:
         return ["nothing would be left"] if given else []
-    if history.weights[0].kind == Kind.RESULTS:
+    if history.kinds()[0] == Kind.RESULTS:
         wrong.append("it would start with a result")
     if not is_whole(dialect, history):
         wrong.append("a call and its results, or the roles, would not be in order")

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from wakeful.dialects.protocol import (
     Block,
+    Count,
     Edit,
     ForgetId,
     Media,
@@ -192,6 +193,14 @@ def decoded(arguments: Any) -> Any:
         except (ValueError, RecursionError):
             return arguments
     return {} if arguments is None else arguments
+
+
+def as_texts(count: Count) -> tuple[Callable[[str], int], Callable[[str], int]]:
+    """Give a count as two functions, of a text and of JSON: a caller's own function as it is, for it knows no kinds."""
+    own: Callable[[str], int] | None = getattr(count, "function", None)
+    if own is not None:
+        return own, own
+    return (lambda text: count(text, "text")), (lambda text: count(text, "json"))
 
 
 def kind_of(text: str) -> TextKind:

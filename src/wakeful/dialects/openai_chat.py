@@ -25,6 +25,7 @@ from wakeful.dialects.native import (
     NOTICE_CHARS,
     OPAQUE_CHARS,
     WIRE_OVERHEAD,
+    as_texts,
     brief,
     by_block,
     changed,
@@ -46,6 +47,7 @@ from wakeful.dialects.openai_chat_parts import (
 )
 from wakeful.dialects.protocol import (
     Block,
+    Columns,
     Count,
     Edit,
     Facts,
@@ -152,37 +154,60 @@ class OpenAIChat:
             return _new(Weight, (kind, tokens + CALL_OVERHEAD, (), (call_id,), size + BLOCK_BYTES, flags))
         return _new(Weight, (kind, tokens, (), (), size, flags))
 
-    def weigh_all(self, messages: Sequence[Any], count: Count) -> list[Weight]:
+    def weigh_all(self, messages: Sequence[Any], count: Count) -> Columns:
         """Weigh many: as ``weigh`` does each, with the usual shapes told apart here."""
-        weigh, new = self.weigh, _new
-        weights: list[Weight] = []
-        add = weights.append
-        for message in messages:
+        n = len(messages)
+        text, code = as_texts(count)
+        kinds, flags, tokens, sizes = bytearray(n), bytearray(n), [0] * n, [0] * n
+        calls: list[tuple[str, ...]] = [()] * n
+        results: list[tuple[str, ...]] = [()] * n
+        role: Any
+        content: Any
+        for i, message in enumerate(messages):
             try:
                 role, content = message["role"], message["content"]
             except (KeyError, TypeError):
-                add(weigh(message, count))
-                continue
+                role = content = None
             if type(message) is not dict:
                 pass
             elif type(content) is str:
-                if content and content[0] not in "{[":
-                    if role == "tool":
-                        call_id = message.get("tool_call_id")
-                        if type(call_id) is str:
-                            tokens = count(content, "text") + _RESULT_TOKENS
-                            add(new(Weight, (_RESULTS, tokens, (), (call_id,), len(content) + _RESULT_BYTES, 0)))
-                            continue
-                    elif role == "user" or (role == "assistant" and len(message) == 2):
-                        kind = _USER if role == "user" else _ASSISTANT
-                        tokens = count(content, "text") + _OVERHEAD
-                        add(new(Weight, (kind, tokens, (), (), len(content) + WIRE_OVERHEAD, 0)))
+                if role == "tool":
+                    call_id = message.get("tool_call_id")
+                    if content and content[0] != "{" and content[0] != "[" and type(call_id) is str:
+                        kinds[i] = _RESULTS
+                        tokens[i] = text(content) + _RESULT_TOKENS
+                        sizes[i] = len(content) + _RESULT_BYTES
+                        results[i] = (call_id,)
                         continue
-            elif content is None and role == "assistant" and len(message) == 3 and "tool_calls" in message:
-                add(_weigh_assistant(message, count, _OVERHEAD, WIRE_OVERHEAD, 0))
-                continue
-            add(weigh(message, count))
-        return weights
+                elif (
+                    content
+                    and content[0] not in "{["
+                    and (role == "user" or (role == "assistant" and len(message) == 2))
+                ):
+                    kinds[i] = _USER if role == "user" else _ASSISTANT
+                    tokens[i] = text(content) + _OVERHEAD
+                    sizes[i] = len(content) + WIRE_OVERHEAD
+                    continue
+            elif content is None and role == "assistant" and len(message) == 3:
+                uses = message.get("tool_calls")
+                if type(uses) is list:
+                    ids: tuple[str, ...] = ()
+                    total, size = _OVERHEAD, WIRE_OVERHEAD
+                    try:
+                        for use in uses:
+                            call_id, arguments = use["id"], use["function"]["arguments"]
+                            if not (type(arguments) is type(call_id) is str):
+                                break
+                            total += CALL_OVERHEAD + (code(arguments) if arguments else 0)
+                            size += BLOCK_BYTES + len(arguments)
+                            ids += (call_id,)
+                    except (KeyError, TypeError):
+                        ids = ()
+                    if ids and len(ids) == len(uses):
+                        kinds[i], tokens[i], sizes[i], calls[i] = _CALLS, total, size, ids
+                        continue
+            kinds[i], tokens[i], calls[i], results[i], sizes[i], flags[i] = self.weigh(message, count)
+        return Columns(bytes(kinds), tokens, calls, results, sizes, bytes(flags))
 
     def read(self, message: Any) -> View:
         """Read a message whole."""

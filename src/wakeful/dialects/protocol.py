@@ -147,6 +147,17 @@ class Weight(NamedTuple):
     """Bits of ``Flag``."""
 
 
+class Columns(NamedTuple):
+    """The fields of many weights, each for all messages."""
+
+    kinds: bytes
+    tokens: Sequence[int]
+    calls: Sequence[tuple[str, ...]]
+    results: Sequence[tuple[str, ...]]
+    sizes: Sequence[int]
+    flags: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class SetText:
     """Replace a Text block's text."""

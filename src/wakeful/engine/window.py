@@ -289,7 +289,7 @@ class Window:
         """Move the border of what is stable up to the start of the last round."""
         assert self._dialect is not None
         cut = len(self._stable)
-        at = cut + last_start(self._weights[cut:], self._dialect.facts)
+        at = cut + last_start(History(self._sent[cut:], self._weights[cut:], ()), self._dialect.facts)
         if at <= cut:
             return
         moved = self._sent[cut:at]
@@ -395,7 +395,7 @@ class Window:
     def _lay_border(self, given: list[Any], result: CompactionResult, length: int) -> None:
         """Set what is stable after a compaction: all before the last round, when that one came through as it was."""
         assert self._dialect is not None
-        at = last_start(self._weights, self._dialect.facts)
+        at = last_start(History(self._sent, self._weights, ()), self._dialect.facts)
         shift = len(given) - length
         origins = result.origins[at:]
         plain = list(origins) == list(range(length - len(origins), length)) and not any(i >= at for i in result.merged)
