@@ -24,6 +24,7 @@ from wakeful.compaction.policy import MIN_CLEAR, Policy
 from wakeful.compaction.repair import OPENING
 from wakeful.compaction.rounds import Round, rounds_of, users
 from wakeful.compaction.shorten import LEAST, shorten, shorten_value
+from wakeful.dialects.native import CALL_OVERHEAD
 from wakeful.dialects.protocol import (
     Columns,
     Edit,
@@ -40,7 +41,6 @@ from wakeful.dialects.protocol import (
     Thinking,
     ToolResult,
     ToolUse,
-    View,
     Weight,
 )
 
@@ -102,7 +102,8 @@ class Draft:
         self.size = history.size
         self.moves: list[Move] = []
         self.notes: list[str] = []
-        self.taken: list[Taken] = []
+        self.taken: dict[str, Taken] = {}
+        """What left the history, by archive id, in order."""
         self.summary: tuple[Any, Weight] | None = None
         """A summary message to be placed at the head."""
         self.digested = False
@@ -185,6 +186,15 @@ class Draft:
             return tokens[r[1]] - tokens[r[0]]
         return sum([w[1] for w in self._weights[r[0] : r[1]]])
 
+    def weight_of_all(self, rounds: Sequence[Round]) -> int:
+        """Tokens of some of the rounds now."""
+        if not rounds:
+            return 0
+        tokens = self.running()[0]
+        if self.neighbours(rounds):
+            return tokens[rounds[-1][1]] - tokens[rounds[0][0]]
+        return sum([tokens[r[1]] - tokens[r[0]] for r in rounds])
+
     def original(self, i: int) -> Any:
         """The message at a place as the caller gave it."""
         return self.edited.get(i, self.messages[i])
@@ -265,40 +275,35 @@ class Draft:
 
     def clear(self, r: Round, *, media: bool = False) -> bool:
         """Clear the results and long arguments of a round; with ``media`` also images in its messages."""
-        names: dict[str, str] | None = None
         done = False
-        for i in range(r.start, r.stop):
-            weight = self.weights[i]
-            if not (weight.tokens > MIN_CLEAR or (media and weight.flags & Flag.MEDIA)):
-                continue
-            if weight.kind == Kind.CALLS and weight.tokens < _CALL_TOKENS and not (media and weight.flags & Flag.MEDIA):
-                continue
-            if weight.kind not in (Kind.CALLS, Kind.RESULTS, Kind.USER) and not media:
-                continue
-            if weight.kind == Kind.USER and not (weight.results or media):
-                continue
-            view = self.dialect.read(self.messages[i])
-            if names is None:
-                names = self._names(r)
-            done = self._clear_message(i, view, names, media) or done
+        least = MIN_CLEAR + self.dialect.facts.message_overhead + CALL_OVERHEAD
+        weights = self.weights
+        for i in range(r[0], r[1]):
+            kind, tokens, _, results, _, flags = weights[i]
+            if not (media and flags & Flag.MEDIA):
+                if tokens <= least or (kind == Kind.CALLS and tokens < _CALL_TOKENS):
+                    continue
+                if not media and not (kind in (Kind.CALLS, Kind.RESULTS) or results):
+                    continue
+            done = self._clear_message(i, r, media) or done
         return done
 
-    def _names(self, r: Round) -> dict[str, str]:
-        names: dict[str, str] = {}
-        for i in range(r.start, r.stop):
-            if self.weights[i].calls:
+    def _name_of(self, call_id: str, r: Round) -> str:
+        """Give the name of the tool that a call of this round is for; "" when it is not there."""
+        for i in range(r[0], r[1]):
+            if call_id in self.weights[i].calls:
                 for block in self.dialect.read(self.messages[i]).blocks:
-                    if isinstance(block, ToolUse):
-                        names[block.id] = block.name
-        return names
+                    if isinstance(block, ToolUse) and block.id == call_id:
+                        return block.name
+        return ""
 
-    def _clear_message(self, i: int, view: View, names: dict[str, str], media: bool) -> bool:
+    def _clear_message(self, i: int, r: Round, media: bool) -> bool:
         original = self.original(i)
         edits: list[Edit] = []
         id = ""
         what = ""
-        for at, block in enumerate(view.blocks):
-            edit, described = self._clear_block(at, block, names, media, i)
+        for at, block in enumerate(self.dialect.read(self.messages[i]).blocks):
+            edit, described = self._clear_block(at, block, r, media, i)
             if edit is None:
                 continue
             if not id:
@@ -325,14 +330,14 @@ class Draft:
             )
         )
 
-    def _clear_block(self, at: int, block: Any, names: dict[str, str], media: bool, i: int) -> tuple[Edit | None, str]:
+    def _clear_block(self, at: int, block: Any, r: Round, media: bool, i: int) -> tuple[Edit | None, str]:
         if isinstance(block, ToolResult) and not block.server:
             if placeholder_id(block.text) is not None:
                 return None, ""
             tokens = self.count(block.text, "text")
             if tokens <= MIN_CLEAR and not (block.media_bytes and media):
                 return None, ""
-            name = block.name or names.get(block.call_id, "")
+            name = block.name or self._name_of(block.call_id, r)
             what = f"{'error' if block.error else 'result'} of {name}" if name else "result of a tool"
             weigh = tokens if not block.media_bytes else max(tokens, self.weights[i].tokens)
             return SetResult(at, placeholder("\0", what, weigh, telling(block.text, min(TELLING_CHARS, tokens)))), what
@@ -400,8 +405,8 @@ class Draft:
 
     def note_taken(self, id: str, i: int, original: Any, what: str, tokens: int) -> None:
         """Note an original whose content left the history."""
-        if all(taken.id != id for taken in self.taken):
-            self.taken.append(Taken(id, (self.history.origins[i],), (original,), what, tokens))
+        if id not in self.taken:
+            self.taken[id] = Taken(id, (self.history.origins[i],), (original,), what, tokens)
 
     # -- thinking -----------------------------------------------------------------------------------------------
 

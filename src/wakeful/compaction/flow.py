@@ -150,7 +150,7 @@ def _changed(
         meta=meta,
         plan=plan,
         dropped=dropped if gone else (),
-        taken=tuple(draft.taken),
+        taken=tuple(draft.taken.values()),
         origins=final.history.origins,
         merged=final.history.merged,
         before=given.messages,
@@ -169,7 +169,7 @@ def _removed(draft: Draft) -> int:
         total = sum([heavy[i + 1] - heavy[i] for i in gone if i >= start])
     if draft.edited:
         first, now = draft.history.weights, draft.weights
-        total += sum(max(0, first[i][1] - now[i][1]) for i in range(start, len(first)) if i not in gone)
+        total += sum([max(0, first[i][1] - now[i][1]) for i in draft.edited if i >= start and i not in gone])
     return total
 
 

@@ -186,19 +186,42 @@ def _nothing(_text: str, _kind: str) -> int:
 
 def telling(text: str, most: int) -> str:
     """Give the most telling values of a result in at most ``most`` characters, in the order they stand in."""
-    reader = Reader(0)
-    reader.take(ToolResult("", text), "tool", 0)
+    decoded = values.decode(text)
+    if decoded is None:
+        found = _worths(text)
+    else:
+        reader = Reader(0)
+        reader.open(0, "result")
+        reader.json(decoded, "")
+        found = {fact.value: fact.worth for fact in reader.ledger.facts.values() if fact.worth >= TELLING}
     chosen: set[str] = set()
-    for fact in sorted(reader.ledger.facts.values(), key=lambda fact: -fact.worth):
-        if fact.worth < TELLING or len(fact.value) + 1 > most:
-            continue
-        most -= len(fact.value) + 1
-        chosen.add(fact.value)
-    return " ".join(value for value in reader.ledger.facts if value in chosen)
+    for value in sorted(found, key=lambda value: -found[value]):
+        if len(value) < most:
+            most -= len(value) + 1
+            chosen.add(value)
+    return " ".join([value for value in found if value in chosen])
+
+
+def _worths(text: str) -> dict[str, int]:
+    """Give the identifiers and names of a text with their worth: what ``Reader`` finds in it that is worth ``TELLING``."""
+    names = len(text) < LONG
+    if len(text) > LOOKED_AT:
+        text = f"{text[: LOOKED_AT * 3 // 4]} {text[-LOOKED_AT // 4 :]}"
+    found = dict.fromkeys(values.quoted(text), RESULT[values.NAME]) if names else {}
+    for token in dict.fromkeys(values.tokens_of(text)):
+        shape = values.shape_of(token)
+        if shape is not None:
+            word, kind = shape
+            if kind == values.ID or (names and kind == values.NAME):
+                found.setdefault(word, RESULT[kind])
+    return found
 
 
 MOST_PEOPLE = 256
 """Older messages of people that are read after the rest is not."""
+
+LOOKED_AT = 2_000
+"""Characters of a cleared text that are looked at for values, three quarters of them at its head."""
 
 TELLING = 4
 """Least worth of a value that a cleared result's placeholder names."""

@@ -77,7 +77,7 @@ def summarize(draft: Draft) -> Flow[Outcome]:
     span = draft.old(draft.policy.keep_recent)
     if not span:
         return None
-    rest = draft.tokens - sum(draft.weight_of(r) for r in span) - _summary_tokens(draft)
+    rest = draft.tokens - draft.weight_of_all(span) - _summary_tokens(draft)
     refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=False)
     return Failed(refused) if refused else None
 
@@ -180,25 +180,27 @@ def _take(draft: Draft, places: Sequence[int]) -> tuple[str, ...]:
         messages = tuple(draft.original(i) for i in run)
         id = archive_id(draft.dialect.name, [draft.dialect.dumps(message) for message in messages])
         ids.append(id)
-        if all(taken.id != id for taken in draft.taken):
+        if id not in draft.taken:
             tokens = sum(draft.history.weights[i].tokens for i in run)
             what = f"{len(run)} message{'s' if len(run) != 1 else ''}"
-            draft.taken.append(Taken(id, tuple(draft.history.origins[i] for i in run), messages, what, tokens))
+            draft.taken[id] = Taken(id, tuple(draft.history.origins[i] for i in run), messages, what, tokens)
     return tuple(ids)
 
 
 # -- clearing ---------------------------------------------------------------------------------------------------
 
 
-def _savings(draft: Draft, r: Round) -> int:
-    """Tokens that clearing a round would about save, without reading it."""
-    saved = 0
-    for i in range(r.start, r.stop):
-        weight = draft.weights[i]
-        results = len(weight[3])
-        if results and weight[0] == Kind.RESULTS and weight[1] > MIN_CLEAR * results:
-            saved += max(0, weight[1] - PLACEHOLDER_TOKENS * results)
-    return saved
+def _savings(draft: Draft, rounds: Sequence[Round]) -> list[int]:
+    """Tokens that clearing each of these rounds would about save, without reading it."""
+    saved: list[int] = []
+    total = 0
+    for weight in draft.weights:
+        saved.append(total)
+        results = weight[3]
+        if results and weight[0] == Kind.RESULTS and weight[1] > MIN_CLEAR * len(results):
+            total += weight[1] - PLACEHOLDER_TOKENS * len(results)
+    saved.append(total)
+    return [saved[r[1]] - saved[r[0]] for r in rounds]
 
 
 def _clear(draft: Draft, rounds: Sequence[Round], enough: Callable[[], bool]) -> None:
@@ -219,7 +221,7 @@ def _cut(draft: Draft, old: Sequence[Round]) -> tuple[int, bool]:
     over = draft.tokens - draft.goal
     if over <= 0:
         return 0, True
-    saved = [_savings(draft, r) for r in old]
+    saved = _savings(draft, old)
     total = sum(saved)
     if total >= over:
         return 0, True
@@ -227,17 +229,18 @@ def _cut(draft: Draft, old: Sequence[Round]) -> tuple[int, bool]:
     if not clearing:
         return 0, False
     need = draft.tokens - total - draft.goal + _fresh_room(draft, old)
+    tokens = draft.running()[0]
     for at, r in enumerate(old):
         if need <= 0:
             return at, True
-        need -= draft.weight_of(r) - saved[at]
+        need -= tokens[r[1]] - tokens[r[0]] - saved[at]
     return len(old), True
 
 
 def _fresh_room(draft: Draft, old: Sequence[Round]) -> int:
     """Tokens that a summary may add to what there is, when the rounds before the newest are digested."""
     summaries = _summary_tokens(draft)
-    return _digest_room(draft, draft.tokens - sum(map(draft.weight_of, old)) - summaries) - summaries
+    return _digest_room(draft, draft.tokens - draft.weight_of_all(old) - summaries) - summaries
 
 
 def _extend(draft: Draft, old: Sequence[Round], cut: int) -> int:
@@ -276,7 +279,7 @@ def _digest_room(draft: Draft, rest: int) -> int:
 
 
 def _digest_or_drop(draft: Draft, span: list[Round], old: list[Round]) -> Flow[None]:
-    rest = draft.tokens - sum(draft.weight_of(r) for r in span) - _summary_tokens(draft)
+    rest = draft.tokens - draft.weight_of_all(span) - _summary_tokens(draft)
     refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=True)
     if refused:
         draft.notes.append(f"digest: {refused}")
@@ -293,11 +296,11 @@ def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Fl
     places = [i for r in span for i in range(r[0], r[1])]
     old = [summary for summary in draft.summaries if summary.place not in draft.gone]
     previous = "\n".join(summary.text for summary in old) or None
-    before = sum(draft.weights[i].tokens for i in places)
-    kept = len(draft.taken)
+    before = draft.weight_of_all(span)
+    taken = dict(draft.taken)
     ids = _take(draft, places) if policy.archive else ()
     weights = draft.weights
-    messages = [draft.original(i) for i in places]
+    messages = [draft.original(i) for i in places] if draft.edited else [draft.messages[i] for i in places]
     origins = draft.history.origins
     if policy.dry_run and policy.summarizer:
         draft.remove(span)
@@ -335,7 +338,7 @@ def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Fl
     )
     draft.breaker = answer.breaker
     if isinstance(answer, Refused):
-        del draft.taken[kept:]
+        draft.taken = taken
         return f"{answer.code}: {answer.detail}" if answer.detail else answer.code
     return _place(draft, span, answer, ids, before)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 MOST = 120
@@ -67,6 +68,7 @@ def kind_of_value(value: str) -> int:
     return PLAIN if " " in value else NUMBER if _TIME.fullmatch(value) else ID
 
 
+@lru_cache(maxsize=8192)
 def shape_of(token: str) -> Shape | None:
     """Tell whether a token of prose is a value; None for a plain word."""
     if token.isalpha() and token.islower():
@@ -88,7 +90,7 @@ def shape_of(token: str) -> Shape | None:
 def tokens_of(text: str) -> list[str]:
     """Split a text into tokens; a long one without spaces (dense JSON, code) is split at its signs."""
     tokens = text.split() if text.isascii() else _RUNS.findall(text)
-    if tokens and len(max(tokens, key=len)) > _LONG_TOKEN:
+    if tokens and max(map(len, tokens)) > _LONG_TOKEN:
         out: list[str] = []
         for token in tokens:
             if len(token) > _LONG_TOKEN and "://" not in token:
