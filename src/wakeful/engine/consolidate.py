@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wakeful.consolidation.attend import PriceOf
 from wakeful.consolidation.cycle import Run, cycle, state_key
+from wakeful.consolidation.phase import Cycle, Outcome, Phase
 from wakeful.consolidation.phases import ROSTERS
 from wakeful.consolidation.report import CADENCES, Cadence, ConsolidationReport
 from wakeful.consolidation.settings import TendingSettings
 from wakeful.errors import ConfigError
-from wakeful.needs import Flow, now, run
+from wakeful.needs import Flow, call, now, run
 from wakeful.ops import GetState, ListScopes
 from wakeful.pricing import Prices
 from wakeful.records import MemoryScope
@@ -63,17 +64,19 @@ def consolidate_flow(
     model: bool = False,
     prices: PriceOf | None = None,
     owner: str | None = None,
+    watch: Watch | None = None,
 ) -> Flow[ConsolidationReport]:
     """Run one cycle over one scope. ``at`` is the cycle's clock; None: the real one.
 
-    ``model``: the driver can answer ``Ask``. ``prices``: of models, for the report.
+    ``model``: the driver can answer ``Ask``. ``prices``: of models, for the report. ``watch`` is told of each phase before
+    it runs.
     """
     known = check_cadence(cadence)
     job = Run(
         scope=scope,
         cadence=known,
         owner=owner if owner is not None else worker_name(),
-        roster=ROSTERS[known],
+        roster=ROSTERS[known] if watch is None else watched(ROSTERS[known], watch),
         settings=settings if settings is not None else TendingSettings(),
         at=at,
         dry_run=dry_run,
@@ -81,6 +84,23 @@ def consolidate_flow(
         prices=prices,
     )
     return (yield from cycle(job))
+
+
+Watch = Callable[[str, int, int], Any]
+"""Called with a phase's name, its number from 0, and how many there are."""
+
+
+def watched(roster: tuple[Phase, ...], watch: Watch) -> tuple[Phase, ...]:
+    """The phases, each of which first tells ``watch`` that it begins."""
+
+    def telling(phase: Phase, number: int) -> Phase:
+        def flow(cycle: Cycle) -> Flow[Outcome]:
+            yield from call(watch, phase.name, number, len(roster))
+            return (yield from phase.run(cycle))
+
+        return replace(phase, run=flow)
+
+    return tuple(telling(phase, number) for number, phase in enumerate(roster))
 
 
 def prices_of(model: Any) -> PriceOf | None:
