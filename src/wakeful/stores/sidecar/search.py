@@ -76,20 +76,20 @@ def candidates(
     words: Sequence[Hits], most_words: int, near: Sequence[Hits], most_near: int, terms: Sequence[str]
 ) -> list[Found]:
     """Put together what was found by words and by vector, up to so many of each; equal scores go by id."""
-    sketches: dict[tuple[int, int], Sketch] = {}
+    sketches: dict[int, dict[int, Sketch]] = {}
     for segment in {id(hits.segment): hits.segment for hits in (*words, *near)}.values():
-        slots = sorted({slot for hits in (*words, *near) if hits.segment is segment for slot in hits.slots.tolist()})
-        made = segment.sketches(slots, terms)
-        sketches.update(zip(((id(segment), slot) for slot in slots), made, strict=True))
+        slots = list({slot for hits in (*words, *near) if hits.segment is segment for slot in hits.slots.tolist()})
+        sketches[id(segment)] = dict(zip(slots, segment.sketches(slots, terms), strict=True))
 
     def best(found: Sequence[Hits], limit: int) -> dict[str, tuple[float, Sketch]]:
-        ranked = []
-        for segment, slots, scores in found:
-            for slot, score in zip(slots.tolist(), scores.tolist(), strict=True):
-                sketch = sketches[id(segment), slot]
-                ranked.append((-score, sketch.id, sketch))
-        ranked.sort(key=lambda item: item[:2])
-        return {id_: (-score, sketch) for score, id_, sketch in ranked[:limit]}
+        scored = [
+            (score, sketches[id(segment)][slot])
+            for segment, slots, scores in found
+            for slot, score in zip(slots.tolist(), scores.tolist(), strict=True)
+        ]
+        if len(scored) > limit:
+            scored = sorted(scored, key=lambda item: (-item[0], item[1].id))[:limit]
+        return {item[1].id: item for item in scored}
 
     by_word, by_near = best(words, most_words), best(near, most_near)
     out = [
