@@ -25,7 +25,7 @@ from wakeful.compaction.flow import compact_flow
 from wakeful.compaction.measure import History
 from wakeful.compaction.meter import as_meter
 from wakeful.compaction.options import check, shares
-from wakeful.compaction.policy import CostPolicy, Policy
+from wakeful.compaction.policy import KEEP_RECENT, CostPolicy, Policy
 from wakeful.compaction.repair import is_whole
 from wakeful.compaction.result import CompactionMeta, CompactionResult
 from wakeful.compaction.rounds import last_start
@@ -263,7 +263,8 @@ class WindowManager:
             meter=self._meter,
             budget=budget,
             strategy=opts.get("strategy", "ladder"),
-            keep_recent=opts.get("keep_recent", 4),
+            keep_recent=opts.get("keep_recent", KEEP_RECENT),
+            yields="keep_recent" not in opts,
             mid_round=bool(_of(ctx, "mid_round")),
             cost=CostPolicy(expected_calls=opts.get("expected_calls")) if opts.get("trigger") == "cost" else None,
             summarizer=opts.get("summarizer") is not None,

@@ -15,6 +15,9 @@ from wakeful.dialects.protocol import Dialect
 StrategyName: TypeAlias = Literal["oldest_first", "sliding_window", "summarize", "clear", "ladder"]
 STRATEGIES: tuple[str, ...] = get_args(StrategyName)
 
+KEEP_RECENT = 4
+"""Newest rounds that are left alone when the caller does not say how many."""
+
 MIN_CLEAR = 64
 """Tokens of a result under which it is not cleared: a placeholder has about 30, so less would not pay."""
 
@@ -60,8 +63,10 @@ class Policy:
     meter: Meter
     budget: Budget
     strategy: str = "ladder"
-    keep_recent: int = 4
+    keep_recent: int = KEEP_RECENT
     """Newest rounds that are left alone as long as possible."""
+    yields: bool = False
+    """Nobody asked for that number, so fewer are left alone when a digest has no room otherwise (``room``)."""
     mid_round: bool = False
     cost: CostPolicy | None = None
     summarizer: bool = False

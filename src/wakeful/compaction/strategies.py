@@ -3,7 +3,7 @@
 Each is a flow over a ``Draft``; only a digest may ask for something. Rules of the file:
 
 - A rung is used only as far as needed. The newest ``keep_recent`` rounds are touched only when the history would not
-  fit otherwise, and then only until it fits.
+  fit otherwise, and then only until it fits. Where that number is not the caller's own, some yield to a digest (``room``).
 - Everything here is a fixed point: run again on its own result with the same budget, it changes nothing.
 """
 
@@ -20,6 +20,7 @@ from wakeful.compaction.digest import DigestLimits, DigestSource, Refused, diges
 from wakeful.compaction.draft import Draft, Taken
 from wakeful.compaction.moves import Digest, Drop
 from wakeful.compaction.policy import MIN_BATCH, MIN_CLEAR, MIN_DIGEST, digest_most
+from wakeful.compaction.room import summary_tokens, to_keep
 from wakeful.compaction.rounds import Round
 from wakeful.compaction.shorten import LEAST
 from wakeful.dialects.protocol import Kind
@@ -74,10 +75,10 @@ def clear(draft: Draft) -> Flow[Outcome]:
 
 def summarize(draft: Draft) -> Flow[Outcome]:
     """Digest everything before the last ``keep_recent`` rounds; a failed digest is an error."""
-    span = draft.old(draft.policy.keep_recent)
+    span = draft.old(to_keep(draft))
     if not span:
         return None
-    rest = draft.tokens - draft.weight_of_all(span) - _summary_tokens(draft)
+    rest = draft.tokens - draft.weight_of_all(span) - summary_tokens(draft)
     refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=False)
     return Failed(refused) if refused else None
 
@@ -87,6 +88,10 @@ def ladder(draft: Draft) -> Flow[Outcome]:
     keep = draft.policy.keep_recent
     old = draft.old(keep)
     cut, clearing = _cut(draft, old)
+    if cut or not clearing:
+        keep = to_keep(draft)
+        old = draft.old(keep)
+        cut, clearing = _cut(draft, old)
     if clearing:
         _clear(draft, old[cut:], draft.reached)
     cut = _extend(draft, old, cut)
@@ -239,7 +244,7 @@ def _cut(draft: Draft, old: Sequence[Round]) -> tuple[int, bool]:
 
 def _fresh_room(draft: Draft, old: Sequence[Round]) -> int:
     """Tokens that a summary may add to what there is, when the rounds before the newest are digested."""
-    summaries = _summary_tokens(draft)
+    summaries = summary_tokens(draft)
     return _digest_room(draft, draft.tokens - draft.weight_of_all(old) - summaries) - summaries
 
 
@@ -262,10 +267,6 @@ def _extend(draft: Draft, old: Sequence[Round], cut: int) -> int:
 # -- digesting --------------------------------------------------------------------------------------------------
 
 
-def _summary_tokens(draft: Draft) -> int:
-    return sum(draft.weights[old.place].tokens for old in draft.summaries if old.block is None)
-
-
 def _digest_room(draft: Draft, rest: int) -> int:
     """Tokens that a summary may have beside ``rest``; below ``MIN_DIGEST`` it is not worth trying."""
     overhead = draft.dialect.facts.message_overhead
@@ -279,7 +280,7 @@ def _digest_room(draft: Draft, rest: int) -> int:
 
 
 def _digest_or_drop(draft: Draft, span: list[Round], old: list[Round]) -> Flow[None]:
-    rest = draft.tokens - draft.weight_of_all(span) - _summary_tokens(draft)
+    rest = draft.tokens - draft.weight_of_all(span) - summary_tokens(draft)
     refused = yield from _digest(draft, span, _digest_room(draft, rest), fallback=True)
     if refused:
         draft.notes.append(f"digest: {refused}")
@@ -319,7 +320,7 @@ def _digest(draft: Draft, span: list[Round], room: int, *, fallback: bool) -> Fl
         DigestSource(
             dialect=draft.dialect,
             messages=messages,
-            tokens=before + _summary_tokens(draft),
+            tokens=before + summary_tokens(draft),
             archive_ids=ids,
             position=max(0, origins[places[0]]),
             people=[at for at, i in enumerate(places) if weights[i][0] == Kind.USER],

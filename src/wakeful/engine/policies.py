@@ -9,7 +9,7 @@ from wakeful.compaction.budget import Budget, default_reserve
 from wakeful.compaction.cost import CacheShares
 from wakeful.compaction.meter import as_meter
 from wakeful.compaction.options import shares
-from wakeful.compaction.policy import CostPolicy, Policy
+from wakeful.compaction.policy import KEEP_RECENT, CostPolicy, Policy
 from wakeful.dialects import get, guess
 from wakeful.dialects.protocol import Dialect
 from wakeful.errors import ConfigError
@@ -98,7 +98,8 @@ def policy_of(
         meter=as_meter(options.get("meter"), model=options.get("model")),
         budget=budget,
         strategy=options.get("strategy", "ladder"),
-        keep_recent=options.get("keep_recent", 4),
+        keep_recent=options.get("keep_recent", KEEP_RECENT),
+        yields="keep_recent" not in options,
         mid_round=options.get("mid_round", False),
         cost=cost_of(options),
         summarizer=options.get("summarizer") is not None,

@@ -25,7 +25,7 @@ from wakeful.compaction.identity import Ids
 from wakeful.compaction.measure import History
 from wakeful.compaction.meter import Meter, as_meter
 from wakeful.compaction.options import WINDOW_OPTIONS, WindowOptions, check
-from wakeful.compaction.policy import CostPolicy, Policy
+from wakeful.compaction.policy import KEEP_RECENT, CostPolicy, Policy
 from wakeful.compaction.repair import is_whole
 from wakeful.compaction.result import CompactionMeta, CompactionResult, Dropped
 from wakeful.compaction.rounds import last_start
@@ -318,7 +318,8 @@ class Window:
             meter=self._meter,
             budget=budget,
             strategy=options.get("strategy", "ladder"),
-            keep_recent=options.get("keep_recent", 4),
+            keep_recent=options.get("keep_recent", KEEP_RECENT),
+            yields="keep_recent" not in options,
             mid_round=mid_round,
             cost=cost,
             summarizer=self._summarizer is not None,
