@@ -20,6 +20,9 @@ def _base32(value: int, length: int) -> str:
     return "".join(out)
 
 
+_LENGTHS = tuple(length.to_bytes(8, "big") for length in range(256))
+
+
 def time_id(milliseconds: int, entropy: int | None = None) -> str:
     """Make a 26-character id that sorts by time.
 
@@ -47,8 +50,11 @@ def content_id(*parts: str | bytes, prefix: str = "") -> str:
     Parts are length-delimited, so ``("ab", "c")`` and ``("a", "bc")`` differ. 100 bits of BLAKE2b: a collision among
     10^12 contents has a chance under 10^-6. Lone surrogates are hashed as they stand.
     """
-    raw = [part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts]
-    framed = b"".join([len(part).to_bytes(8, "big") + part for part in raw])
+    framed = bytearray()
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        framed += _LENGTHS[len(raw)] if len(raw) < 256 else len(raw).to_bytes(8, "big")
+        framed += raw
     digest = int.from_bytes(hashlib.blake2b(framed, digest_size=16).digest(), "big")
     # The 100 leading bits, two digits at a time, written out: ids are made by the ten thousand.
     high, low, two = digest >> 78, digest >> 28, _PAIRS

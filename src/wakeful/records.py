@@ -218,6 +218,8 @@ _TIMES = (
 )
 _EDGE_TIMES = tuple(name for name in _TIMES if name != "accessed_at")
 _node_times, _edge_times = attrgetter(*_TIMES), attrgetter(*_EDGE_TIMES)
+_edge_ends = attrgetter("valid_from", "valid_until", "recorded_at", "superseded_at", "expires_at")
+_NO_ENDS = (None,) * 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,9 +404,12 @@ class MemoryEdge:
         )
 
     def __post_init__(self) -> None:
-        for name, moment in zip(_EDGE_TIMES, _edge_times(self), strict=True):
-            if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
-                object.__setattr__(self, name, utc(moment, f"MemoryEdge.{name}"))
+        # Edges are made by the ten thousand: usual ones have two times, and the same one for both.
+        usual = self.updated_at is self.asserted_at and _edge_ends(self) == _NO_ENDS
+        if not usual or getattr(self.asserted_at, "tzinfo", None) is not UTC:
+            for name, moment in zip(_EDGE_TIMES, _edge_times(self), strict=True):
+                if moment is not None and getattr(moment, "tzinfo", None) is not UTC:
+                    object.__setattr__(self, name, utc(moment, f"MemoryEdge.{name}"))
         if not 0 <= self.weight <= 1:
             raise MemoryContractError(f"an edge's weight is 0 to 1, not {self.weight!r}")
         if not self.relation or not self.source_id or not self.target_id or not self.id:

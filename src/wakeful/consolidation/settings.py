@@ -21,7 +21,7 @@ class TendingSettings:
     """Share of the way to the ceiling that one use goes. Source: the linear operator of Bush and Mosteller (1955)."""
     burst_seconds: float = 600.0
     """Nodes asserted within this of each other, in one session, belong together."""
-    neighbours: int = 3
+    neighbours: int = 2
     """A node is linked to at most so many of the next ones of its burst."""
     degree_limit: int = 24
     """Co-occurrence edges that a node may have."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from wakeful import ops as op
 from wakeful.errors import MemoryContractError, NotFound
-from wakeful.records import MemoryEdge
+from wakeful.records import MemoryEdge, MemoryScope
 from wakeful.stores import rules
 from wakeful.stores.sqlite.rows import edge_columns, micros, read_edge
 from wakeful.stores.sqlite.transaction import Transaction, ids_text, paths
@@ -32,7 +34,7 @@ def put_edges(tx: Transaction, each: op.PutEdges) -> int:
         key = rows[edge.source_id], edge.relation, rows[edge.target_id]
         given[key] = rules.merge_edge(given[key], edge) if key in given else edge
     scope = tx.own_scope_id(each.scope)
-    for held in map(read_edge, tx.run("same_edges", {"keys": json.dumps(list(given)), "scope": scope}).fetchall()):
+    for held in _read(tx.run("same_edges", {"keys": json.dumps(list(given)), "scope": scope}).fetchall()):
         key = rows[held.source_id], held.relation, rows[held.target_id]
         given[key] = rules.merge_edge(held, given[key])
     now = micros(tx.now)
@@ -48,20 +50,32 @@ def get_edges(tx: Transaction, each: op.GetEdges) -> tuple[MemoryEdge, ...]:
     """Give the edges that touch any of these nodes, strongest first."""
     seen = paths(each.scope)
     found: dict[str, MemoryEdge] = {}
-    parameters = {"paths": seen, "relation": each.relation, "at": micros(each.at), "limit": each.limit_per_node}
-    for (row,) in tx.run("linked_rows", {"ids": ids_text(each.node_ids), "paths": seen}).fetchall():
-        touching: dict[str, MemoryEdge] = {}
-        if each.direction != "in":
-            touching |= _edges(tx, "edges_out", {**parameters, "row": row})
-        if each.direction != "out":
-            touching |= _edges(tx, "edges_in", {**parameters, "row": row})
-        for edge in sorted(touching.values(), key=_strength)[: each.limit_per_node]:
-            found[edge.id] = edge
+    rows = [row for (row,) in tx.run("linked_rows", {"ids": ids_text(each.node_ids), "paths": seen})]
+    if not rows:
+        return ()
+    parameters = {
+        "rows": json.dumps(rows),
+        "paths": seen,
+        "relation": each.relation,
+        "at": micros(each.at),
+        "limit": each.limit_per_node,
+    }
+    touching: defaultdict[int, dict[str, MemoryEdge]] = defaultdict(dict)
+    for name, wanted in (("edges_out", each.direction != "in"), ("edges_in", each.direction != "out")):
+        lines = tx.run(name, parameters).fetchall() if wanted else []
+        for line, edge in zip(lines, _read(line[1:-1] for line in lines), strict=True):
+            touching[line[0]][edge.id] = edge
+    for edges in touching.values():
+        strongest: Collection[MemoryEdge] = edges.values()
+        if len(edges) > each.limit_per_node:
+            strongest = sorted(edges.values(), key=_strength)[: each.limit_per_node]
+        found |= {edge.id: edge for edge in strongest}
     return tuple(sorted(found.values(), key=_strength))
 
 
-def _edges(tx: Transaction, name: str, parameters: dict[str, object]) -> dict[str, MemoryEdge]:
-    return {edge.id: edge for edge in map(read_edge, tx.run(name, parameters))}
+def _read(lines: Iterable[Sequence[Any]]) -> list[MemoryEdge]:
+    scopes: dict[str, MemoryScope] = {}
+    return [read_edge(line, scopes) for line in lines]
 
 
 def _strength(edge: MemoryEdge) -> tuple[float, str]:
@@ -70,7 +84,7 @@ def _strength(edge: MemoryEdge) -> tuple[float, str]:
 
 def edges_of_scopes(tx: Transaction, scopes: Sequence[int]) -> tuple[MemoryEdge, ...]:
     """Give every edge that these scopes own."""
-    return tuple(map(read_edge, tx.run("subtree_edges", {"scopes": json.dumps(scopes)})))
+    return tuple(_read(tx.run("subtree_edges", {"scopes": json.dumps(scopes)})))
 
 
 def delete_edges(tx: Transaction, each: op.DeleteEdges) -> int:

@@ -53,6 +53,7 @@ def _slots(record: type) -> tuple[Callable[[Any, Any], None], ...]:
 
 
 _NODE_SLOTS = _slots(MemoryNode)
+_EDGE_SLOTS = _slots(MemoryEdge)
 _SOURCE_SLOTS = _slots(Source)
 
 
@@ -191,30 +192,22 @@ def edge_columns(edge: MemoryEdge, now: int | None) -> tuple[Any, ...]:
 _NEVER = (None, None, None, None)
 
 
-def read_edge(columns: Sequence[Any]) -> MemoryEdge:
-    """Make an edge of the columns of ``{edge_columns}``."""
+def read_edge(columns: Sequence[Any], scopes: dict[str, MemoryScope]) -> MemoryEdge:
+    """Make an edge of the columns of ``{edge_columns}``; ``scopes`` remembers those read before."""
     id_, path, source, target, relation, weight, provenance, evidence, properties, *times = columns
     asserted, updated, recorded, valid_from, valid_until, superseded, expires = map(moment, times)
     assert asserted is not None
     assert updated is not None
-    return MemoryEdge(
-        id=id_,
-        scope=MemoryScope.parse(path),
-        source_id=source,
-        target_id=target,
-        relation=relation,
-        weight=weight,
-        provenance=provenance,
-        evidence=tuple(json.loads(evidence)),
-        properties=json.loads(properties),
-        asserted_at=asserted,
-        updated_at=updated,
-        recorded_at=recorded,
-        valid_from=valid_from,
-        valid_until=valid_until,
-        superseded_at=superseded,
-        expires_at=expires,
-    )
+    scope = scopes.get(path)
+    if scope is None:
+        scope = scopes[path] = MemoryScope.parse(path)
+    # fmt: off
+    return _build(MemoryEdge, _EDGE_SLOTS, (
+        id_, scope, source, target, relation, weight, provenance,
+        () if evidence == "[]" else tuple(json.loads(evidence)), {} if properties == "{}" else json.loads(properties),
+        asserted, asserted if updated == asserted else updated, valid_from, valid_until, recorded, superseded, expires,
+    ))
+    # fmt: on
 
 
 _VERSION_TIMES = ("asserted_at", "updated_at", "accessed_at", "valid_from", "valid_until", "recorded_at",

@@ -25,30 +25,34 @@ ON CONFLICT (source, relation, target, scope) DO UPDATE SET
     expires = excluded.expires
 
 -- name: edges_out
-SELECT {edge_columns}
-FROM edge AS e
-JOIN scope AS s ON s.id = e.scope
-JOIN node AS a ON a.row = e.source
-JOIN node AS b ON b.row = e.target
-WHERE e.source = :row
-    AND s.path IN (SELECT value FROM json_each(:paths))
-    AND (:relation IS NULL OR e.relation = :relation)
-    AND {fresh_edge}
-ORDER BY e.weight DESC, e.id
-LIMIT :limit
+SELECT * FROM (
+    SELECT e.source, {edge_columns},
+        row_number() OVER (PARTITION BY e.source ORDER BY e.weight DESC, e.id) AS place
+    FROM json_each(:rows) AS j
+    CROSS JOIN edge AS e ON e.source = j.value
+    JOIN scope AS s ON s.id = e.scope
+    JOIN node AS a ON a.row = e.source
+    JOIN node AS b ON b.row = e.target
+    WHERE s.path IN (SELECT value FROM json_each(:paths))
+        AND (:relation IS NULL OR e.relation = :relation)
+        AND {fresh_edge}
+)
+WHERE place <= :limit
 
 -- name: edges_in
-SELECT {edge_columns}
-FROM edge AS e INDEXED BY edge_by_target
-JOIN scope AS s ON s.id = e.scope
-JOIN node AS a ON a.row = e.source
-JOIN node AS b ON b.row = e.target
-WHERE e.target = :row
-    AND s.path IN (SELECT value FROM json_each(:paths))
-    AND (:relation IS NULL OR e.relation = :relation)
-    AND {fresh_edge}
-ORDER BY e.weight DESC, e.id
-LIMIT :limit
+SELECT * FROM (
+    SELECT e.target, {edge_columns},
+        row_number() OVER (PARTITION BY e.target ORDER BY e.weight DESC, e.id) AS place
+    FROM json_each(:rows) AS j
+    CROSS JOIN edge AS e INDEXED BY edge_by_target ON e.target = j.value
+    JOIN scope AS s ON s.id = e.scope
+    JOIN node AS a ON a.row = e.source
+    JOIN node AS b ON b.row = e.target
+    WHERE s.path IN (SELECT value FROM json_each(:paths))
+        AND (:relation IS NULL OR e.relation = :relation)
+        AND {fresh_edge}
+)
+WHERE place <= :limit
 
 -- name: linked_rows
 SELECT n.row FROM json_each(:ids) AS j
