@@ -70,6 +70,21 @@ def test_an_answer_is_found_through_its_question() -> None:
     assert {hit.node.ref for hit in memory.recall(SCOPE, "What instrument does Bo play?", k=2)} == {"a", "q"}
 
 
+@pytest.mark.parametrize(("words", "gains"), [(10, True), (300, False)])
+def test_a_long_answer_gains_from_a_question_no_more_than_from_a_statement(words: int, gains: bool) -> None:
+    answer = " ".join(f"word{number}" for number in range(words))
+    inherited = []
+    for before in ("Which cello?", "This cello."):
+        memory = opened()
+        turns = [Turn(before, session="s", ref="before"), Turn(answer, session="s", ref="answer")]
+        memory.remember(SCOPE, turns, extract=False)
+        hit = next(hit for hit in memory.recall(SCOPE, "cello") if hit.node.ref == "answer")
+        parts = dict(hit.parts)
+        inherited.append(parts.get("answers a question", 0.0) + parts.get("said after", 0.0))
+    assert (inherited[0] > inherited[1]) is gains
+    assert inherited[1] > 0
+
+
 @given(st.lists(st.text("abcde ", min_size=1, max_size=30), min_size=1, max_size=12), st.text("abcde ", max_size=12))
 def test_scores_fall_from_one_to_nought_and_the_same_recall_comes_twice(texts: list[str], query: str) -> None:
     memory = opened()

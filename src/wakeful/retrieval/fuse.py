@@ -96,8 +96,11 @@ def _added(columns: Sequence[Column], size: int) -> list[float]:
 
 def _shortness(lengths: Sequence[int], settings: RecallSettings) -> float:
     """1 for short turns, 0 for long messages, by the mean length of the candidates."""
-    mean = sum(lengths) / len(lengths) if lengths else 0.0
-    return min(1.0, max(0.0, (settings.long - mean) / (settings.long - settings.short)))
+    return _short(sum(lengths) / len(lengths) if lengths else 0.0, settings)
+
+
+def _short(length: float, settings: RecallSettings) -> float:
+    return min(1.0, max(0.0, (settings.long - length) / (settings.long - settings.short)))
 
 
 def _base(
@@ -165,13 +168,19 @@ def _sessions(
 def _inherited(
     pool: Pool, base: Sequence[float], short: float, settings: RecallSettings
 ) -> tuple[list[float], list[str]]:
-    """What each text gains from the better of its two neighbours, and which one."""
+    """What each text gains from the better of its two neighbours, and which one.
+
+    A short answer seldom repeats the words of its question; a long one has words enough of its own, and gains from a
+    question no more than from any other text.
+    """
     gains, origins = [0.0] * len(pool), [""] * len(pool)
     sketches = pool.sketches
+    more = settings.from_question - settings.from_before
     for place, before in enumerate(pool.before):
         if before is not None:
             asks = sketches[before].asks
-            gains[place] = (settings.from_question if asks else settings.from_before) * base[before]
+            share = settings.from_before + (more * _short(sketches[place].length, settings) if asks else 0.0)
+            gains[place] = share * base[before]
             origins[place] = "answers a question" if asks else "said after"
     for place, after in enumerate(pool.after):
         if after is not None:
