@@ -84,3 +84,10 @@ def test_a_template_with_an_unknown_key_is_refused(filled, tmp_path):
     done = filled("context", "x", "--template", "t.toml")
     assert done.code == 2
     assert "nmae" in done.err
+
+
+def test_a_look_at_the_context_claims_no_reminder(wakeful, at):
+    wakeful("remind", "Call the bank", "--at", "2020-01-01T09:00:00+00:00")
+    for _ in range(2):
+        assert "Call the bank" in wakeful("context", "hello").out
+    assert "Call the bank" in wakeful("due").out

@@ -32,6 +32,31 @@ def test_a_reminder_is_given_to_one_caller_and_settled_once(memory: Memory, scop
     assert texts(memory, scope) == []
 
 
+def test_a_look_gives_what_a_claim_would_and_changes_nothing(memory: Memory, scope: MemoryScope, clock: Clock) -> None:
+    memory.remind(scope, "by time", at=START + timedelta(minutes=5))
+    memory.remind(scope, "later", at=START + timedelta(days=5))
+    memory.remind(scope, "on arrival", event="arrived")
+    memory.remind(scope, "of the invoice", when="invoice")
+    memory.forget(scope, memory.remind(scope, "cancelled", at=START).id)
+    memory.remind(scope, "expired", at=START, expires_at=START + timedelta(minutes=1))
+    clock.go(minutes=6)
+    for options in (
+        {},
+        {"query": "where is my invoice?"},
+        {"query": "hello"},
+        {"event": "arrived"},
+        {"event": "other"},
+    ):
+        looked = [texts(memory, scope, claim=False, **options) for _ in range(2)]
+        claimed = texts(memory, scope, **options)
+        assert looked[0] == looked[1]
+        assert sorted(looked[0]) == sorted(claimed)
+        clock.go(minutes=2)
+    (due,) = memory.due(scope)
+    assert memory.ack(scope, due)
+    assert texts(memory, scope, claim=False) == []
+
+
 def test_a_crash_between_claim_and_ack_gives_it_again_with_the_same_key(
     memory: Memory, scope: MemoryScope, clock: Clock
 ) -> None:

@@ -16,6 +16,7 @@ from wakeful.errors import InputError
 if TYPE_CHECKING:
     from wakeful.assembly.context import AssembledContext
     from wakeful.needs import ToolSpec
+    from wakeful.records import MemoryScope
 
 LAST = "cli:context"
 """Key of the scope's state under which the last rendering is kept."""
@@ -40,6 +41,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(arguments: argparse.Namespace) -> int:
     """Assemble, and print; with ``--diff`` say where the first byte moved."""
     from wakeful.assembly.context import ContextConfig
+    from wakeful.assembly.hydrate import due_lines
     from wakeful.assembly.template import Template
     from wakeful.engine.context_parts import make_context_manager
     from wakeful.ops import GetState, PutState
@@ -51,7 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
     tools = tuple(_tool(text) for text in arguments.tool)
     scope = scope_of(arguments)
     with opened(arguments) as memory:
-        manager = make_context_manager(config, memory=memory, template=template, tools=tools)
+
+        async def looked_at(scope: MemoryScope, query: str) -> str:
+            """Reminders as a turn would be given them; a look claims none."""
+            return "\n".join(due_lines(memory.due(scope, query=query, claim=False)))
+
+        manager = make_context_manager(
+            config, memory=memory, template=template, tools=tools, read_prospective=looked_at
+        )
         made = asyncio.run(manager.assemble(query=arguments.query, scope=scope, intent_verdict=None))
         text = made.system_prompt or ""
         before, _ = memory.store.execute((GetState(scope, LAST), PutState(scope, LAST, text)))

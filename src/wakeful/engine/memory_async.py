@@ -251,13 +251,22 @@ class AsyncMemory:
         ).node
 
     async def due(
-        self, scope: MemoryScope, *, event: str | None = None, query: str | None = None, limit: int = 50
+        self,
+        scope: MemoryScope,
+        *,
+        event: str | None = None,
+        query: str | None = None,
+        limit: int = 50,
+        claim: bool = True,
     ) -> tuple[Due, ...]:
         """Claim what is due now in this scope, or waits for ``event`` or for such a ``query``; each is given once.
 
-        Settle each with ``ack`` or ``snooze``; an unsettled one is given again when its lease is over.
+        Settle each with ``ack`` or ``snooze``; an unsettled one is given again when its lease is over. ``claim`` False
+        only looks: nothing changes, and what another caller has claimed is given too.
         """
-        return await self._do(reminders.due(scope, event=event, query=query, limit=limit, settings=self.flows.writing))
+        return await self._do(
+            reminders.due(scope, event=event, query=query, limit=limit, claim=claim, settings=self.flows.writing)
+        )
 
     async def ack(self, scope: MemoryScope, due: Due | str, *, occurrence: str | None = None) -> bool:
         """Settle an occurrence; a series goes on with its next time. False: it was settled already."""

@@ -203,11 +203,20 @@ def due(
     event: str | None = None,
     query: str | None = None,
     limit: int = 50,
+    claim: bool = True,
     settings: WritingSettings | None = None,
 ) -> Flow[tuple[Due, ...]]:
-    """Claim what is due now; with ``event`` what waits for it; with ``query`` also what waits for such a query."""
+    """Claim what is due now; with ``event`` what waits for it; with ``query`` also what waits for such a query.
+
+    ``claim`` False only looks: nothing changes, and what another caller has claimed is given too.
+    """
     settings = settings or WritingSettings()
     moment = yield from now()
+    if not claim:
+        open_ones = yield from _open(scope, moment)
+        asked = frozenset(query_terms(query)) if query is not None else None
+        seen = [node for node in open_ones if _is_due(node, moment, event, asked)]
+        return tuple(_due(node, moment, settings) for node in seen[:limit])
     lease = settings.lease_seconds
     ops: list[Any] = []
     if event is None:
@@ -223,18 +232,33 @@ def due(
     return tuple(_due(node, moment, settings) for node in claimed)
 
 
+def _open(scope: MemoryScope, moment: datetime) -> Flow[list[MemoryNode]]:
+    """Every reminder of the scope that is not done."""
+    visibility = Visibility(at=moment, layers=(MemoryLayer.PROSPECTIVE,))
+    (nodes,) = yield from run(QueryNodes(scope=scope, visibility=visibility, owned_only=True, order="id", limit=10_000))
+    return [node for node in nodes if node.properties.get("done") is not True]
+
+
+def _is_due(node: MemoryNode, moment: datetime, event: str | None, asked: frozenset[str] | None) -> bool:
+    at, name = node.properties.get("due_at"), node.properties.get("event")
+    if at is not None:
+        return event is None and datetime.fromisoformat(str(at)) <= moment
+    if name == event and not str(name).startswith(_WHEN):
+        return True
+    return asked is not None and node.properties.get("trigger") == "query" and _speaks_of(node, asked)
+
+
+def _speaks_of(node: MemoryNode, asked: frozenset[str]) -> bool:
+    return asked.issuperset(query_terms(str(node.properties.get("when", ""))))
+
+
 def _waiting(scope: MemoryScope, query: str, moment: datetime) -> Flow[list[MemoryNode]]:
     visibility = Visibility(at=moment, layers=(MemoryLayer.PROSPECTIVE,))
-    asked = set(query_terms(query))
+    asked = frozenset(query_terms(query))
     (nodes,) = yield from run(
         QueryNodes(scope=scope, visibility=visibility, properties={"trigger": "query"}, owned_only=True, limit=500)
     )
-    return [
-        node
-        for node in nodes
-        if node.properties.get("done") is not True
-        and asked.issuperset(query_terms(str(node.properties.get("when", ""))))
-    ]
+    return [node for node in nodes if node.properties.get("done") is not True and _speaks_of(node, asked)]
 
 
 def _due(node: MemoryNode, moment: datetime, settings: WritingSettings) -> Due:
