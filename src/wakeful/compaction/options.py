@@ -29,7 +29,7 @@ class WindowOptions(TypedDict, total=False):
     target: float | None
     """Share of the room that it comes down to. Default 0.6 (two thirds of a lower ``trigger``)."""
     keep_recent: int
-    """Newest rounds that are left alone as long as possible. Default 4."""
+    """Newest rounds that are left alone as long as possible. Default: 4, and fewer where a digest has no room otherwise."""
     strategy: StrategyName
     """``ladder`` (default), ``oldest_first``, ``sliding_window``, ``summarize`` or ``clear``."""
     catalog: ModelCatalog | None

@@ -13,7 +13,7 @@ from wakeful.compaction.draft import Draft
 from wakeful.compaction.policy import digest_most
 from wakeful.compaction.rounds import Round
 
-LEAST = 1
+LEAST_KEPT = 1
 """Newest rounds that never yield."""
 
 SHARE = 0.5
@@ -25,7 +25,7 @@ def to_keep(draft: Draft) -> int:
     keep = draft.policy.keep_recent
     if not draft.policy.yields:
         return keep
-    while keep > LEAST and _left(draft, old := draft.old(keep)) < _wanted(draft, old):
+    while keep > LEAST_KEPT and _left(draft, old := draft.old(keep)) < wanted(draft, old):
         keep -= 1
     return keep
 
@@ -40,6 +40,7 @@ def _left(draft: Draft, old: Sequence[Round]) -> int:
     return draft.goal - (draft.tokens - draft.weight_of_all(old) - summary_tokens(draft))
 
 
-def _wanted(draft: Draft, old: Sequence[Round]) -> int:
+def wanted(draft: Draft, old: Sequence[Round]) -> int:
+    """Tokens that a digest of these rounds should have."""
     source = draft.weight_of_all(old) + summary_tokens(draft)
     return min(digest_most(draft.goal), int(source * SHARE)) if old else 0

@@ -20,7 +20,7 @@ from wakeful.compaction.digest import DigestLimits, DigestSource, Refused, diges
 from wakeful.compaction.draft import Draft, Taken
 from wakeful.compaction.moves import Digest, Drop
 from wakeful.compaction.policy import MIN_BATCH, MIN_CLEAR, MIN_DIGEST, digest_most
-from wakeful.compaction.room import summary_tokens, to_keep
+from wakeful.compaction.room import LEAST_KEPT, summary_tokens, to_keep, wanted
 from wakeful.compaction.rounds import Round
 from wakeful.compaction.shorten import LEAST
 from wakeful.dialects.protocol import Kind
@@ -30,6 +30,9 @@ _stop = itemgetter(1)
 
 BYTES_PER_TOKEN = 5
 """Bytes that a token of a summary takes in a request, with its escapes; for planning only."""
+
+WAY = 1 / 3
+"""Most of the room that an open round makes for a digest, as a share, when the two do not fit together."""
 
 PLACEHOLDER_TOKENS = 44
 """Tokens of a cleared result with the structure around it, for planning only; what is made is weighed."""
@@ -91,6 +94,8 @@ def ladder(draft: Draft) -> Flow[Outcome]:
     if cut or not clearing:
         keep = to_keep(draft)
         old = draft.old(keep)
+        if keep <= LEAST_KEPT:
+            _make_way(draft, old)
         cut, clearing = _cut(draft, old)
     if clearing:
         _clear(draft, old[cut:], draft.reached)
@@ -103,7 +108,7 @@ def ladder(draft: Draft) -> Flow[Outcome]:
     if not draft.fits():
         _clear(draft, draft.recent(keep), draft.fits)
     if not draft.fits():
-        _shorten(draft)
+        _shorten(draft, draft.room)
     if not draft.fits():
         recent = _oldest(draft, draft.recent(keep), draft.at_room)
         _drop(draft, recent, "it would not fit otherwise")
@@ -364,17 +369,27 @@ def _place(draft: Draft, span: list[Round], answer: Accepted, ids: tuple[str, ..
 # -- shortening -------------------------------------------------------------------------------------------------
 
 
-def _shorten(draft: Draft) -> None:
-    """Shorten the largest contents of the open round until it fits; each to one size, found from what must go."""
+def _make_way(draft: Draft, old: Sequence[Round]) -> None:
+    """Shorten the open round where it leaves no room at all for a digest of the old ones: a part of one content is not
+    worth all that went before."""
+    rest = draft.tokens - draft.weight_of_all(old) - summary_tokens(draft)
+    if old and draft.room - rest < MIN_DIGEST + draft.dialect.facts.message_overhead:
+        room = min(wanted(draft, old), int(draft.room * WAY))
+        _shorten(draft, draft.tokens - (rest + room - draft.room))
+
+
+def _shorten(draft: Draft, limit: int) -> None:
+    """Shorten the largest contents of the open round until there are at most ``limit`` tokens; each to one size, found
+    from what must go."""
     for _ in range(4):
-        over = draft.tokens - draft.room
+        over = draft.tokens - limit
         blocks = draft.open_blocks()
         if over <= 0 or not blocks:
             return
         size = _level([tokens for tokens, *_ in blocks], over)
         done = False
         for tokens, i, at, block in blocks:
-            if draft.tokens <= draft.room:
+            if draft.tokens <= limit:
                 return
             if tokens > size:
                 done = draft.shorten_block(i, at, block, max(LEAST, size)) or done
