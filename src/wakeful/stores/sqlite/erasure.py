@@ -31,7 +31,7 @@ def erase(tx: Transaction, each: op.Erase) -> dict[str, Any]:
         receipt["scopes"] += counts[0] > 0
         for step in _STEPS:
             tx.run(step, {"scope": scope})
-        tx.store.forget_scope(scope)
+        tx.forget_scope(scope)
         assert each.scope.contains(MemoryScope.parse(path))
     tx.run("put_tombstone", {"mark": rules.tombstone_key(each.scope), "at": micros(each.at)})
     tx.run("want_purge")

@@ -185,7 +185,7 @@ def _hits(
 
 def read_rows(tx: Transaction, rows: Sequence[int], seen: list[SeenScope]) -> dict[int, MemoryNode]:
     """Read rows of the scopes that the reader sees, from memory where it holds them as they are now."""
-    caches = [] if tx.store.sidecar is None else [tx.store.sidecar.nodes(scope.id, scope.change) for scope in seen]
+    caches = [] if tx.sidecar is None else [tx.sidecar.nodes(scope.id, scope.change) for scope in seen]
     found: dict[int, MemoryNode] = {}
     missing = []
     for row in rows:
@@ -228,7 +228,7 @@ def _wanted(visibility: op.Visibility) -> Any:
 
 def _segments(tx: Transaction, seen: list[SeenScope]) -> list[Any] | None:
     """The segments of these owners, complete; None when they can't be held."""
-    sidecar = tx.store.sidecar
+    sidecar = tx.sidecar
     if sidecar is None:
         return None
     space = tx.embedding()
@@ -245,7 +245,7 @@ def _segments(tx: Transaction, seen: list[SeenScope]) -> list[Any] | None:
 def _segment(tx: Transaction, scope: SeenScope, model: str, vector_bytes: int) -> Any:
     from wakeful.stores.sidecar import Segment
 
-    sidecar = tx.store.sidecar
+    sidecar = tx.sidecar
     assert sidecar is not None
     segment = sidecar.get(scope.id)
     if segment is not None and segment.change >= scope.change and segment.model == model:

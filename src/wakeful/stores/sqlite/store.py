@@ -66,7 +66,7 @@ class SqliteStore:
     def embedding(self) -> EmbeddingSpace | None:
         """The declared model of the vectors."""
         with self._pool.lend() as connection, translated():
-            return Transaction(self, connection).embedding()
+            return Transaction(connection, self.sidecar).embedding()
 
     def execute(self, ops: Sequence[op.MemoryOp]) -> tuple[Any, ...]:
         """Run operations, all or nothing; one result an operation."""
@@ -88,7 +88,7 @@ class SqliteStore:
     def _transact(self, connection: sqlite3.Connection, ops: Sequence[op.MemoryOp], writes: bool) -> tuple[Any, ...]:
         # A write takes the lock at once: a transaction that reads first could be refused when it comes to write.
         connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-        tx = Transaction(self, connection)
+        tx = Transaction(connection, self.sidecar)
         try:
             results = tuple(_HANDLERS[type(each)](tx, each) for each in ops)
             if writes:
@@ -99,7 +99,7 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
             for scope in tx.touched_scopes:
                 # A search inside the transaction may have taken over rows that are not to be.
-                self.forget_scope(scope)
+                tx.forget_scope(scope)
             raise
         return results
 
@@ -108,11 +108,6 @@ class SqliteStore:
         import asyncio
 
         return await asyncio.to_thread(self.execute, ops)
-
-    def forget_scope(self, scope: int) -> None:
-        """Drop what memory holds of an owner."""
-        if self.sidecar is not None:
-            self.sidecar.forget(scope)
 
     def purge(self) -> tuple[str, ...]:
         """Clean the file of what erasures left behind; give the steps that are still pending."""

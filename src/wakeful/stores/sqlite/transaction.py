@@ -8,16 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wakeful.records import MemoryNode, MemoryScope
 from wakeful.stores import rules
 from wakeful.stores.protocol import EmbeddingSpace
+from wakeful.stores.sidecar import Sidecar
 from wakeful.stores.sql import load_statements
 from wakeful.stores.sqlite.rows import moment, read_node
-
-if TYPE_CHECKING:
-    from wakeful.stores.sqlite.store import SqliteStore
 
 
 @lru_cache(maxsize=1)
@@ -39,8 +37,8 @@ class SeenScope:
 class Transaction:
     """Run named statements, and write the counters when it ends."""
 
-    def __init__(self, store: SqliteStore, connection: sqlite3.Connection) -> None:
-        self.store = store
+    def __init__(self, connection: sqlite3.Connection, sidecar: Sidecar | None) -> None:
+        self.sidecar = sidecar
         self.now = datetime.now(UTC)
         self._connection = connection
         self._statements = statements()
@@ -50,6 +48,11 @@ class Transaction:
         self._marks = 0
         self.touched_scopes: set[int] = set()
         """Scopes whose rows changed in this transaction."""
+
+    def forget_scope(self, scope: int) -> None:
+        """Drop what the process holds of an owner's rows."""
+        if self.sidecar is not None:
+            self.sidecar.forget(scope)
 
     def run(self, name: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> sqlite3.Cursor:
         """Run a named statement."""
