@@ -18,11 +18,14 @@ from wakeful.consolidation.phase import TRUST, Cycle, Outcome, Phase, seen, trus
 from wakeful.consolidation.phases.supersede import claim
 from wakeful.consolidation.wording import folded, gist, overlap, signature, words
 from wakeful.needs import Flow, run
-from wakeful.ops import Change, GetNodes, Log, SearchVector, UpdateNodes
+from wakeful.ops import Change, GetNodes, Log, SearchText, SearchVector, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode
+from wakeful.terms import query_terms
 
 NEAREST = 6
 """Neighbours looked at for each node of the window."""
+MOST_BY_WORDS = 300
+"""Newest nodes of the window for which a model's candidates are looked up by words, where they have no vector."""
 MOST_PAIRS = 60
 """Pairs that are judged in a cycle."""
 SYSTEM = (
@@ -144,7 +147,31 @@ def _neighbours(
         for node, hits in zip(part, found, strict=True):
             read += len(hits)
             near[node.id] += [(hit.node, hit.score) for hit in hits if hit.node.scope == cycle.scope]
+        embedded = {node.id for node in part}
+        wordy = [node for node in recent[at : at + 100] if node.id not in embedded and cycle.fresh(node)]
+        if cycle.model and at < MOST_BY_WORDS:
+            read += yield from _by_words(cycle, wordy, near)
     return near, read
+
+
+def _by_words(
+    cycle: Cycle, nodes: list[MemoryNode], near: dict[str, list[tuple[MemoryNode, float | None]]]
+) -> Flow[int]:
+    """Candidates of nodes without a vector: those that share their words, for a model to judge."""
+    found = yield from run(
+        *(
+            SearchText(
+                scope=cycle.scope,
+                terms=tuple(query_terms(node.content)[:32]),
+                visibility=cycle.visible(layers=(MemoryLayer.SEMANTIC,)),
+                limit=NEAREST,
+            )
+            for node in nodes
+        )
+    )
+    for node, hits in zip(nodes, found, strict=True):
+        near[node.id] += [(hit.node, None) for hit in hits if hit.node.scope == cycle.scope]
+    return sum(len(hits) for hits in found)
 
 
 def _merged(cycle: Cycle, head: MemoryNode, copies: list[MemoryNode], reasons: dict[str, str]) -> tuple[Any, ...]:
