@@ -6,10 +6,11 @@ A ``Sketch`` is a plain tuple by name, since a recall weighs some two hundred of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
 from wakeful.records import MemoryLayer, MemoryNode, MemoryScope
@@ -48,8 +49,7 @@ class Sketch(NamedTuple):
     skill: str
     """The label of a skill; of anything else, empty."""
     said: int
-    """Equal for rows of one layer and speaker with the same content, but for space around it; 0: a skill, or no content.
-    Of use inside one process alone."""
+    """Equal for rows of one layer and speaker with the same content, but for space around it; 0: a skill, or no content."""
     entry: str | None
     """Id of what a fact was taken from: it and its source say the same."""
     node: MemoryNode | None
@@ -60,7 +60,7 @@ class Sketch(NamedTuple):
 class Bag:
     """What is read off a text once."""
 
-    terms: Mapping[str, int]
+    terms: Counter[str]
     length: int
     asks: bool
     tells_time: bool
@@ -89,7 +89,8 @@ def said_key(layer: MemoryLayer, speaker: str | None, label: str, content: str) 
     """Give ``Sketch.said``."""
     if not content or (label and layer is MemoryLayer.PROCEDURAL):
         return 0
-    return hash((layer, speaker, content.strip())) or 1
+    said = f"{layer}\0{speaker or ''}\0{content.strip()}".encode("utf-8", "replace")
+    return int.from_bytes(blake2b(said, digest_size=8).digest(), "big", signed=True) or 1
 
 
 def micros(moment: datetime) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from postgres_places import on_database
 from wakeful import ops as op
 from wakeful.errors import ConfigError, SchemaError, StoreBusy, StoreError
 from wakeful.records import MemoryLayer, MemoryScope, Source
+from wakeful.sketches import Sketch, sketch_of
 from wakeful.stores import open_store as open_any
 from wakeful.stores.conformance.fixtures import ACME, ANA, EVERYTHING, MODEL, START, hour, node, vector
 from wakeful.stores.postgres import migrate, open_postgres
@@ -74,6 +76,41 @@ class TestMigrations:
                 connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
         assert upgraded == fresh
         assert all(fresh.values())
+
+    def test_a_row_of_before_the_outlines_is_weighed_by_its_text_and_gets_its_outline_with_its_next_change(
+        self, url: str
+    ) -> None:
+        said = Source(session="s", speaker="Ana")
+        rows = tuple(
+            node(ANA, name, text, layer=MemoryLayer.EPISODIC, at=hour(n), label=label, source=said)
+            for n, (name, text, label) in enumerate(
+                (("q", "Did you see the lighthouse?", ""), ("a", "Yes, in May", "1 May 2023"), ("z", "  Fine ", ""))
+            )
+        )
+        with closing(open_postgres(url)) as store:
+            store.execute((op.PutNodes(ANA, rows),))
+            with psycopg.connect(url) as connection:
+                connection.execute("UPDATE wakeful.nodes SET terms = NULL, asks = NULL, tells_time = NULL, said = NULL")
+            terms = ("lighthous", "may")
+            find = op.FindCandidates(
+                scope=ANA, terms=terms, vector=None, model="", visibility=EVERYTHING, by_words=9, by_meaning=9
+            )
+            beside = op.Adjacent(scope=ANA, ids=("q", "a"), visibility=EVERYTHING, terms=terms)
+
+            def sketches() -> dict[str, Sketch]:
+                found, near = store.execute((find, beside))
+                return {each.sketch.id: each.sketch for each in found} | {each.id: each for _, _, each in near}
+
+            of_before = sketches()
+            held = store.execute((op.GetNodes(ANA, ("q", "a", "z")),))[0]
+            assert of_before == {each.id: sketch_of(each, terms)._replace(node=None) for each in held}
+            store.execute((op.UpdateNodes(scope=ANA, changes={name: {"importance": 5.0} for name in "qaz"}),))
+            assert sketches() == of_before
+            with psycopg.connect(url) as connection:
+                (left,) = connection.execute("SELECT count(*) FROM wakeful.nodes WHERE terms IS NULL").fetchone() or (
+                    1,
+                )
+            assert left == 0
 
     def test_a_schema_of_a_later_version_is_refused_untouched(self, url: str) -> None:
         with psycopg.connect(url) as connection:

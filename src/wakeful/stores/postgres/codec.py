@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
@@ -20,6 +20,7 @@ from psycopg.types import TypeInfo
 
 from wakeful.ops import Change
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope, Source
+from wakeful.sketches import Sketch, bag_of, said_key
 from wakeful.stores import rules
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -142,11 +143,46 @@ def node_of(row: Sequence[Any], *, embedding: bytes | None = None) -> MemoryNode
 
 COLUMNS = 22
 """Columns of the fragment ``columns``."""
+OUTLINE = 15
+"""Columns of the fragment ``outline``."""
+_LAYERS = {str(layer): layer for layer in MemoryLayer}
+_sketch = partial(tuple.__new__, Sketch)
 
 
 def whole_node_of(row: Sequence[Any]) -> MemoryNode:
     """Make a node of ``columns`` and its vector behind them."""
     return node_of(row, embedding=row[COLUMNS])
+
+
+def sketch_of_row(row: Sequence[Any], terms: Sequence[str]) -> Sketch:
+    """Make a sketch of the columns of the fragment ``outline``; ``terms`` are counted."""
+    id_, path, layer, session, speaker, asserted, importance, uses, label, held, asks, tells_time, said, entry, text = (
+        row[:OUTLINE]
+    )
+    kind = _LAYERS[layer]
+    if held is None:  # Written by an earlier version.
+        bag = bag_of(label, text)
+        held, asks, tells_time = " ".join(bag.terms.elements()), bag.asks, bag.tells_time
+        said = said_key(kind, speaker, label, text)
+    words = held.split()
+    return _sketch(
+        (
+            *(id_, scope_of(path), kind, session, speaker, asserted, importance, uses, len(words) or 1),
+            tuple(map(words.count, terms)),
+            *(asks, tells_time, label if kind is MemoryLayer.PROCEDURAL else "", said, entry, None),
+        )
+    )
+
+
+def outline_row(node: MemoryNode) -> dict[str, Any]:
+    """Give what is kept of a node's text for its sketches, as a JSON object."""
+    bag = bag_of(node.label, node.content)
+    return {
+        "terms": " ".join(bag.terms.elements()),
+        "asks": bag.asks,
+        "tells_time": bag.tells_time,
+        "said": said_key(node.layer, node.source.speaker, node.label, node.content),
+    }
 
 
 def edge_of(row: Sequence[Any]) -> MemoryEdge:

@@ -18,6 +18,12 @@ n.id, o.path, n.layer, n.label, n.content, n.properties, n.importance, n.status,
 n.accessed_at, n.valid_from, n.valid_until, n.recorded_at, n.superseded_at, n.superseded_by, n.expires_at,
 n.access_count, n.activation_count, n.pinned, n.embedding_model
 
+-- fragment: outline
+n.id, o.path, n.layer, n.session, n.source ->> 'speaker', (extract(epoch FROM n.asserted_at) * 1000000)::bigint,
+n.importance, n.access_count + n.activation_count, n.label, n.terms, n.asks, n.tells_time, n.said,
+CASE WHEN n.source ->> 'by' = 'extractor' OR n.layer = 'semantic' THEN n.source -> 'entries' ->> 0 END,
+CASE WHEN n.terms IS NULL THEN n.content END
+
 -- fragment: from_nodes
 FROM wakeful.nodes n JOIN wakeful.scopes o ON o.id = n.owner
 
@@ -207,7 +213,7 @@ JOIN wakeful.scopes o ON o.id = e.owner
 ORDER BY e.weight DESC, e.id
 
 -- name: adjacent
-SELECT a.id, b.distance, {columns}
+SELECT a.id, b.distance, {outline}
 FROM wakeful.nodes a
 CROSS JOIN LATERAL (
     (SELECT n.place, -row_number() OVER (ORDER BY n.asserted_at DESC, n.place DESC) AS distance
@@ -235,7 +241,11 @@ SELECT owner, term, chunk, entries FROM wakeful.words
 WHERE owner = {owners} AND term = ANY (%(terms)s) ORDER BY owner, term
 
 -- name: hits_by_doc
-SELECT {columns}, c.score FROM unnest(%(owners)s::integer[], %(docs)s::bigint[], %(scores)s::float8[])
+SELECT {columns}, c.score
+-- name: outlines_by_doc
+SELECT {outline}, c.score
+-- name: from_docs
+FROM unnest(%(owners)s::integer[], %(docs)s::bigint[], %(scores)s::float8[])
     AS c(owner, doc, score)
 JOIN wakeful.nodes n ON n.owner = c.owner AND n.doc = c.doc
 JOIN wakeful.scopes o ON o.id = n.owner
@@ -248,8 +258,12 @@ SELECT (SELECT coalesce(sum(nodes), 0)::bigint FROM wakeful.scopes WHERE path = 
     (SELECT id FROM wakeful.models WHERE name = %(model)s),
     to_regclass('wakeful.vectors_near_' || (SELECT id FROM wakeful.models WHERE name = %(model)s)) IS NOT NULL
 
+-- name: hits_near
+SELECT {columns}, -c.away
+-- name: outlines_near
+SELECT {outline}, -c.away
 -- name: nearest
-SELECT {columns}, -c.away FROM (
+FROM (
     SELECT v.place, v.embedding <#> %(vector)b AS away FROM wakeful.vectors v
     WHERE v.owner = {owners} AND v.model = %(model)s
     ORDER BY v.embedding <#> %(vector)b, v.place LIMIT %(many)s
@@ -261,7 +275,7 @@ ORDER BY c.away, n.id LIMIT %(limit)s
 
 -- Whole numbers that the index must know when it is planned stand in for halfvec(0), -1 and LIMIT -1.
 -- name: nearest_indexed
-SELECT {columns}, -c.away FROM (
+FROM (
     SELECT v.place, (v.embedding::halfvec(0)) <#> %(vector)b AS away FROM wakeful.vectors v
     WHERE v.owner = {owners} AND v.model = -1
     ORDER BY (v.embedding::halfvec(0)) <#> %(vector)b LIMIT -1
@@ -283,15 +297,17 @@ WHERE n.id = ANY (%(ids)s) AND n.owner = {mine}
 -- name: add_nodes
 INSERT INTO wakeful.nodes (owner, doc, id, layer, label, content, properties, importance, status, session, source,
     asserted_at, updated_at, accessed_at, valid_from, valid_until, recorded_at, superseded_at, superseded_by, expires_at,
-    access_count, activation_count, pinned, embedding_model, due_at, event)
+    access_count, activation_count, pinned, embedding_model, due_at, event, terms, asks, tells_time, said)
 SELECT %(owner)s, r.doc, r.id, r.layer, r.label, r.content, r.properties, r.importance, r.status, r.session, r.source,
     r.asserted_at, r.updated_at, r.accessed_at, r.valid_from, r.valid_until, r.recorded_at, r.superseded_at,
-    r.superseded_by, r.expires_at, r.access_count, r.activation_count, r.pinned, r.embedding_model, r.due_at, r.event
+    r.superseded_by, r.expires_at, r.access_count, r.activation_count, r.pinned, r.embedding_model, r.due_at, r.event,
+    r.terms, r.asks, r.tells_time, r.said
 FROM jsonb_to_recordset(%(rows)s) AS r(doc bigint, id text, layer text, label text, content text, properties jsonb,
     importance float8, status text, session text, source jsonb, asserted_at timestamptz, updated_at timestamptz,
     accessed_at timestamptz, valid_from timestamptz, valid_until timestamptz, recorded_at timestamptz,
     superseded_at timestamptz, superseded_by text, expires_at timestamptz, access_count bigint,
-    activation_count bigint, pinned boolean, embedding_model text, due_at timestamptz, event text)
+    activation_count bigint, pinned boolean, embedding_model text, due_at timestamptz, event text, terms text,
+    asks boolean, tells_time boolean, said bigint)
 ORDER BY r.doc
 RETURNING id, place
 
@@ -301,13 +317,15 @@ UPDATE wakeful.nodes n SET layer = r.layer, label = r.label, content = r.content
     updated_at = r.updated_at, accessed_at = r.accessed_at, valid_from = r.valid_from, valid_until = r.valid_until,
     superseded_at = r.superseded_at, superseded_by = r.superseded_by, expires_at = r.expires_at,
     access_count = r.access_count, activation_count = r.activation_count, pinned = r.pinned,
-    embedding_model = r.embedding_model, due_at = r.due_at, event = r.event,
+    embedding_model = r.embedding_model, due_at = r.due_at, event = r.event, terms = r.terms, asks = r.asks,
+    tells_time = r.tells_time, said = r.said,
     claimed_until = CASE WHEN r.unclaim THEN NULL ELSE n.claimed_until END
 FROM jsonb_to_recordset(%(rows)s) AS r(place bigint, layer text, label text, content text, properties jsonb,
     importance float8, status text, session text, source jsonb, asserted_at timestamptz, updated_at timestamptz,
     accessed_at timestamptz, valid_from timestamptz, valid_until timestamptz, superseded_at timestamptz,
     superseded_by text, expires_at timestamptz, access_count bigint, activation_count bigint, pinned boolean,
-    embedding_model text, due_at timestamptz, event text, unclaim boolean)
+    embedding_model text, due_at timestamptz, event text, terms text, asks boolean, tells_time boolean, said bigint,
+    unclaim boolean)
 WHERE n.place = r.place AND n.owner = %(owner)s
 
 -- name: add_words

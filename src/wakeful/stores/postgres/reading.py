@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from wakeful import ops as op
 from wakeful.errors import NotFound
 from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, MemoryScope
-from wakeful.sketches import Sketch, sketch_of
+from wakeful.sketches import Sketch
 from wakeful.stores import candidates, rules
 from wakeful.stores.postgres import words
-from wakeful.stores.postgres.codec import COLUMNS, HalfVector, change_of, edge_of, node_of, scope_of, whole_node_of
+from wakeful.stores.postgres.codec import (
+    COLUMNS,
+    OUTLINE,
+    HalfVector,
+    change_of,
+    edge_of,
+    node_of,
+    scope_of,
+    sketch_of_row,
+    whole_node_of,
+)
 from wakeful.stores.postgres.steps import Statement, Steps, reader, run, shown, sql
 from wakeful.stores.vectors import unit
 
@@ -118,19 +129,34 @@ def adjacent(each: op.Adjacent) -> Steps[tuple[tuple[str, int, Sketch], ...]]:
     """Give what was said just before and after."""
     values = {**reader(each.scope), **shown(each.visibility)}
     rows = yield from run("adjacent", **values, ids=list(dict.fromkeys(each.ids)), distance=each.distance)
-    return tuple((row[0], row[1], sketch_of(node_of(row[2:]), each.terms)) for row in rows)
+    return tuple((row[0], row[1], sketch_of_row(row[2:], each.terms)) for row in rows)
 
 
 def find_candidates(each: op.FindCandidates) -> Steps[tuple[op.Found, ...]]:
     """Give what the words find and what is nearest, as sketches."""
     words, near = candidates.searches(each)
-    by_words = () if words is None else (yield from search_text(words))
-    by_meaning = () if near is None else (yield from search_vector(near))
-    return candidates.found(by_words, by_meaning, each.terms)
+    by_words = () if words is None else (yield from _by_words(words, "outlines_by_doc"))
+    by_meaning = () if near is None else (yield from _by_vector(near, "outlines_near"))
+    sketches = {row[0]: sketch_of_row(row, each.terms) for row in (*by_words, *by_meaning)}
+    scores = {row[0]: row[OUTLINE] for row in by_words}
+    cosines = {row[0]: row[OUTLINE] for row in by_meaning}
+    return tuple(op.Found(sketch, scores.get(id_), cosines.get(id_)) for id_, sketch in sketches.items())
 
 
 def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
     """Give the rows that the words find, best first."""
+    hits = yield from _by_words(each, "hits_by_doc")
+    return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
+
+
+def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
+    """Give the rows nearest by cosine."""
+    hits = yield from _by_vector(each, "hits_near")
+    return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
+
+
+def _by_words(each: op.SearchText, columns: str) -> Steps[Sequence[tuple[Any, ...]]]:
+    """Give these columns of the rows that the words find, and each one's score, best first."""
     terms = list({words.term_key(term): None for term in each.terms})
     if not terms or each.limit <= 0:
         return ()
@@ -142,7 +168,8 @@ def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
         scored = words.score(sizes, rows, many)
         end = scored.upto(many)
         hits = yield from run(
-            "hits_by_doc",
+            columns,
+            "from_docs",
             **who,
             **shown(each.visibility),
             owners=scored.owners[:end],
@@ -151,7 +178,7 @@ def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
             limit=each.limit,
         )
         if len(hits) >= each.limit or end >= scored.found:
-            return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
+            return hits
         many *= 16
 
 
@@ -159,8 +186,8 @@ def _with_spare(limit: int) -> int:
     return limit + limit // _SPARE + 8
 
 
-def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
-    """Give the rows nearest by cosine."""
+def _by_vector(each: op.SearchVector, columns: str) -> Steps[Sequence[tuple[Any, ...]]]:
+    """Give these columns of the rows nearest by cosine, and each one's cosine, best first."""
     query = HalfVector(unit(each.vector, "the query's vector"))
     who = reader(each.scope)
     ((held, everywhere, model, indexed),) = yield from run("vector_sizes", paths=who["paths"], model=each.model)
@@ -170,15 +197,15 @@ def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
     many = min(_with_spare(each.limit), held)
     near = None
     if indexed and held > EXACT_ROWS and held * _RARE > everywhere:
-        near = sql("nearest_indexed").replace("halfvec(0)", f"halfvec({len(query.raw) // 4:d})")
+        near = sql(columns, "nearest_indexed").replace("halfvec(0)", f"halfvec({len(query.raw) // 4:d})")
         near = near.replace("v.model = -1", f"v.model = {model:d}").replace("LIMIT -1", f"LIMIT {many:d}")
     while True:
         if near is not None:
             hits = (yield Statement(near, values)).rows
         else:
-            hits = yield from run("nearest", **values, model=model, many=many)
+            hits = yield from run(columns, "nearest", **values, model=model, many=many)
         if len(hits) >= each.limit or many >= held:
-            return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
+            return hits
         many, near = many * 16, None
 
 

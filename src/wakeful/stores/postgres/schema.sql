@@ -52,6 +52,10 @@ CREATE TABLE wakeful.nodes (
     label_key bigint GENERATED ALWAYS AS (CASE WHEN label <> '' THEN hashtextextended(label, 0) END) STORED,
     claim_key bigint GENERATED ALWAYS AS (
         hashtextextended((properties ->> 'attribute') || ' ' || (properties ->> 'subject'), 0)) STORED,
+    terms text,
+    asks boolean,
+    tells_time boolean,
+    said bigint,
     UNIQUE (owner, doc)
 ) WITH (fillfactor = 90);
 

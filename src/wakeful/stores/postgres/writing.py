@@ -26,6 +26,7 @@ from wakeful.stores.postgres.codec import (
     edge_of,
     edge_row,
     node_row,
+    outline_row,
     whole_node_of,
 )
 from wakeful.stores.postgres.steps import Steps, reader, run, run_count
@@ -150,7 +151,10 @@ def _lengths(vectors: Sequence[bytes]) -> Iterator[float]:
 def _add(scope: MemoryScope, owner: int, next_doc: int, nodes: Sequence[MemoryNode]) -> Steps[None]:
     if not nodes:
         return
-    rows = [{**node_row(node), "id": node.id, "doc": next_doc + place} for place, node in enumerate(nodes)]
+    rows = [
+        {**node_row(node), **outline_row(node), "id": node.id, "doc": next_doc + place}
+        for place, node in enumerate(nodes)
+    ]
     texts = [words.analysed(next_doc + place, node.label, node.content) for place, node in enumerate(nodes)]
     added = yield from run("add_nodes", owner=owner, rows=document(rows))
     places = dict(added)
@@ -225,7 +229,7 @@ def _change(owner: int, pairs: Sequence[tuple[Held, MemoryNode]]) -> Steps[None]
     rows = []
     for held, node in pairs:
         unclaim = rules.reminder_of(held.node) != rules.reminder_of(node)
-        rows.append({**node_row(node), "place": held.place, "unclaim": unclaim})
+        rows.append({**node_row(node), **outline_row(node), "place": held.place, "unclaim": unclaim})
     yield from run_count("change_nodes", owner=owner, rows=document(rows))
     moved = [(held, node) for held, node in pairs if (held.node.label, held.node.content) != (node.label, node.content)]
     if moved:
