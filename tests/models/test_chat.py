@@ -24,11 +24,11 @@ from wakeful.models.chat import (
     FunctionModel,
     afold,
     closed_schema,
-    coerce_model,
     fold,
     is_strict,
     tool_call,
 )
+from wakeful.models.choose import coerce_model
 from wakeful.models.langchain import LangChainModel
 from wakeful.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from wakeful.needs import CallDelta, ChatReply, ChatRequest, Done, TextDelta, ThinkingDelta, ToolSpec, Usage
@@ -65,7 +65,7 @@ def test_a_client_without_a_model_id_is_refused():
 
 def test_a_name_is_turned_into_a_model_without_loading_an_sdk():
     code = (
-        "import sys; from wakeful.models.chat import coerce_model; "
+        "import sys; from wakeful.models.choose import coerce_model; "
         "coerce_model('anthropic/claude-opus-5-5'); coerce_model('openai/gpt-5.5'); coerce_model(len); "
         "assert not {'anthropic', 'openai', 'httpx', 'pydantic', 'langchain_core', 'asyncio'} & set(sys.modules)"
     )

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from wakeful.errors import ConfigError, ContextOverflow, MissingExtra
-from wakeful.models.chat import ChatModel, coerce_model
+from wakeful.models.chat import ChatModel
+from wakeful.models.choose import coerce_model
 from wakeful.models.local import LocalModel, calls_in_text, file_sha256
 from wakeful.needs import CallDelta, ChatRequest, TextDelta, ToolSpec
 

@@ -11,36 +11,33 @@ are the awaited forms.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing, contextmanager
+from contextlib import aclosing, closing
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from wakeful import dialects
+from wakeful.engine.agent_answers import AgentAnswers
 from wakeful.engine.agent_config import AgentConfig
 from wakeful.engine.drive import utc_now
 from wakeful.engine.handle import SessionHandle
+from wakeful.engine.held import HeldSessions
 from wakeful.engine.inbox import Inbox
 from wakeful.engine.parts import Parts
 from wakeful.engine.resolve import resolve_parts
 from wakeful.engine.session import Session, claim, repairs
 from wakeful.engine.shells import astream_turn, stream_turn
-from wakeful.engine.stream import DoneEvent, ErrorEvent, RunResult, TextFilter, TurnEvent, UsageEvent
+from wakeful.engine.stream import DoneEvent, ErrorEvent, RunResult, TextFilter, TurnEvent
 from wakeful.engine.trace import NO_SPAN, PROVIDERS, turn_span
 from wakeful.engine.turn_base import Steps
 from wakeful.engine.turns import TurnFlow
 from wakeful.errors import ConfigError, TurnError
 from wakeful.ids import time_id
-from wakeful.needs import Ask, ChatReply, Embed, Need, Run, now
+from wakeful.needs import Run, now
 from wakeful.records import MemoryScope
 from wakeful.turn import events as ev
 from wakeful.turn.machine import begin
-
-HELD = 256
-"""Stored sessions that an agent keeps at hand; the others are read again when they are used."""
 
 
 class Agent:
@@ -97,15 +94,10 @@ class Agent:
             meter=meter,
         )
         self._store = _session_store(sessions)
-        options = getattr(self.parts.compactor, "options", {})
-        self._archive = archive if archive is not None else options.get("archive")
-        self._flows = getattr(memory, "flows", None)
-        own = getattr(self._flows, "model", None)
-        self._roles = _roles({"summarizer": options.get("summarizer"), "extractor": own, **(models or {})})
+        self._answers = AgentAnswers(self.parts, store=self._store, archive=archive, memory=memory, models=models or {})
         self._tracer = tracer
         self.clock = clock
-        self._held: OrderedDict[str, tuple[Session, Inbox]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._held = HeldSessions(dialects.get(self.parts.model.dialect), durable=self._store is not None)
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -165,17 +157,17 @@ class Agent:
 
     def steer(self, message: Any, *, session: str = "main") -> None:
         """Give the running turn a message; it is read before the next model call. Safe from any thread."""
-        self._hold(session)[1].steer(message)
+        self._held.get(session)[1].steer(message)
 
     def cancel(self, *, session: str = "main") -> None:
         """End the running turn now; open calls are answered and the conversation stays valid. Safe from any thread."""
-        held, inbox = self._hold(session)
+        held, inbox = self._held.get(session)
         if held.busy:
             inbox.cancel()
 
     def session(self, id: str = "main") -> SessionHandle:
         """Look at a session and change it between turns: history, fork, undo, compact."""
-        return SessionHandle(self, id)
+        return SessionHandle(id, self.parts, self._held, self._answers, self.clock)
 
     def close(self) -> None:
         """Give back what the session store holds."""
@@ -185,33 +177,10 @@ class Agent:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _hold(self, session_id: str) -> tuple[Session, Inbox]:
-        with self._lock:
-            held = self._held.get(session_id)
-            if held is None:
-                dialect = dialects.get(self.parts.model.dialect)
-                held = (Session(session_id, dialect, durable=self._store is not None), Inbox())
-                self._held[session_id] = held
-            self._held.move_to_end(session_id)
-            if self._store is not None and len(self._held) > HELD:
-                idle = next((key for key, (each, _) in self._held.items() if not each.busy), None)
-                if idle is not None and idle != session_id:
-                    del self._held[idle]
-            return held
-
-    def _take(self, session_id: str) -> tuple[Session, Inbox]:
-        held, inbox = self._hold(session_id)
-        with self._lock:
-            if held.busy:
-                raise TurnError(f"session {session_id!r} runs a turn; steer it, cancel it, or wait")
-            held.busy = True
-            inbox.reset()
-        return held, inbox
-
     def _stream(self, session_id: str, make: Callable[[tuple[Session, Inbox]], Steps]) -> Iterator[TurnEvent]:
-        held = self._take(session_id)
+        held = self._held.take(session_id)
         steps = make(held)
-        answer = partial(self.answer, session=held[0])
+        answer = partial(self._answers.answer, session=held[0])
         try:
             yield from stream_turn(
                 steps, self.parts.model, answer, held[1], parallel=self.parts.parallel, clock=self.clock
@@ -222,9 +191,9 @@ class Agent:
     async def _astream(
         self, session_id: str, make: Callable[[tuple[Session, Inbox]], Steps]
     ) -> AsyncIterator[TurnEvent]:
-        held = self._take(session_id)
+        held = self._held.take(session_id)
         steps = make(held)
-        answer = partial(self.aanswer, session=held[0])
+        answer = partial(self._answers.aanswer, session=held[0])
         events = astream_turn(steps, self.parts.model, answer, held[1], parallel=self.parts.parallel, clock=self.clock)
         try:
             async with aclosing(events):  # type: ignore[type-var]  # an async generator
@@ -299,65 +268,6 @@ class Agent:
                 session.turn = None
             raise
 
-    def answer(self, need: Need, session: Session | None = None) -> Any:
-        """Answer a need of a flow: internal model calls, and the stores."""
-        match need:
-            case Ask(request, role):
-                with self._internal(role, session) as note:
-                    return note(self._role(role).chat(request))
-            case Run(ops, store):
-                return self._store_of(store).execute(ops)
-            case Embed() if self._flows is not None:
-                return self._flows.answer(need)
-            case _:
-                raise ConfigError(f"this agent can't answer {type(need).__name__}; it has no memory")
-
-    async def aanswer(self, need: Need, session: Session | None = None) -> Any:
-        """Answer a need of a flow, awaited."""
-        match need:
-            case Ask(request, role):
-                with self._internal(role, session) as note:
-                    return note(await self._role(role).achat(request))
-            case Run(ops, store):
-                return await self._store_of(store).aexecute(ops)
-            case Embed() if self._flows is not None:
-                return await self._flows.aanswer(need)
-            case _:
-                return self.answer(need)
-
-    @contextmanager
-    def _internal(self, role: str, session: Session | None) -> Iterator[Callable[[ChatReply], ChatReply]]:
-        """Trace an internal model call, and keep what it used for the turn to report."""
-        model = self._role(role)
-        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model.name, "wakeful.role": role}
-        span = session.span.child(f"chat {model.name}", attributes) if session is not None else NO_SPAN
-
-        def note(reply: ChatReply) -> ChatReply:
-            if reply.usage is not None and session is not None:
-                name = reply.model or model.name
-                session.internal.append(UsageEvent(reply.usage, role, name, self.parts.price(reply.usage, name)))
-                span.set(
-                    gen_ai__usage__input_tokens=reply.usage.input_tokens,
-                    gen_ai__usage__output_tokens=reply.usage.output_tokens,
-                )
-            return reply
-
-        try:
-            yield note
-        except BaseException as error:
-            span.end(type(error).__name__)
-            raise
-        span.end()
-
-    def _role(self, role: str) -> Any:
-        return self._roles.get(role, self.parts.model)
-
-    def _store_of(self, store: str) -> Any:
-        found = {"session": self._store, "archive": self._archive, "memory": getattr(self._flows, "store", None)}
-        if found.get(store) is None:
-            raise ConfigError(f"this agent has no {store} store")
-        return found[store]
-
 
 def _as_messages(message: Any) -> tuple[Any, ...]:
     if message is None:
@@ -371,12 +281,6 @@ def _session_store(sessions: Any) -> Any:
     from wakeful.stores.sessions import open_session_store
 
     return open_session_store(sessions)
-
-
-def _roles(models: Mapping[str, Any]) -> dict[str, Any]:
-    from wakeful.models.chat import coerce_model
-
-    return {role: coerce_model(each) for role, each in models.items() if each is not None}
 
 
 def _fold(events: Iterator[TurnEvent], session: str) -> RunResult:

@@ -45,6 +45,6 @@ def as_summarizer(value: Any) -> Any:
     """Make a chat model of what the caller gave as ``summarizer``; None stays None."""
     if value is None:
         return None
-    from wakeful.models.chat import coerce_model
+    from wakeful.models.choose import coerce_model
 
     return coerce_model(value)

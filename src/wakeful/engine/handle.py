@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from wakeful.compaction.compactor import CompactContext
 from wakeful.conversation import AgentMemory, Entry
 from wakeful.dialects import get
+from wakeful.engine.agent_answers import AgentAnswers
 from wakeful.engine.compacting import compact_flow, for_session
 from wakeful.engine.drive import adrive, drive
+from wakeful.engine.held import HeldSessions
 from wakeful.engine.hooks import TurnInfo
+from wakeful.engine.parts import Parts
 from wakeful.engine.session import Session, claim, compaction_op, load, move_head, replace_memory, undo
 from wakeful.errors import ConfigError, NotFound
 from wakeful.ids import time_id
@@ -19,17 +23,19 @@ from wakeful.ops_session import SessionFork, SessionLoad
 from wakeful.turn.effects import CompactInfo
 from wakeful.turn.states import TurnState
 
-if TYPE_CHECKING:
-    from wakeful.engine.agent import Agent
-
 
 class SessionHandle:
     """A session of an agent. Looking at one reads the store and takes nothing over; changing one makes this agent its
     writer. Verbs with ``a`` before their name are the awaited forms."""
 
-    def __init__(self, agent: Agent, id: str) -> None:
+    def __init__(
+        self, id: str, parts: Parts, held: HeldSessions, answers: AgentAnswers, clock: Callable[[], datetime]
+    ) -> None:
         self.id = id
-        self._agent = agent
+        self._parts = parts
+        self._held = held
+        self._answers = answers
+        self._clock = clock
 
     def messages(self) -> tuple[Any, ...]:
         """Give the conversation as the model is shown it, oldest first."""
@@ -54,7 +60,7 @@ class SessionHandle:
 
     def gauge(self) -> Mapping[str, Any]:
         """Give the numbers of the last look at the window: tokens, window, prompt_tokens, messages."""
-        return dict(self._agent._hold(self.id)[0].gauge)
+        return dict(self._held.get(self.id)[0].gauge)
 
     def append(self, messages: Sequence[Any]) -> tuple[str, ...]:
         """Append messages without asking the model. Give their ids."""
@@ -87,23 +93,23 @@ class SessionHandle:
     def fork(self, new: str, at: str | None = None) -> SessionHandle:
         """Copy the conversation up to an entry (None: all) into another session. The two go separate ways."""
         self._do(self._fork(new, at))
-        return SessionHandle(self._agent, new)
+        return SessionHandle(new, self._parts, self._held, self._answers, self._clock)
 
     async def afork(self, new: str, at: str | None = None) -> SessionHandle:
         """Copy the conversation, awaited."""
         await self._ado(self._fork(new, at))
-        return SessionHandle(self._agent, new)
+        return SessionHandle(new, self._parts, self._held, self._answers, self._clock)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _do(self, flow: Flow[Any]) -> Any:
-        return drive(flow, self._agent.answer, clock=self._agent.clock)
+        return drive(flow, self._answers.answer, clock=self._clock)
 
     async def _ado(self, flow: Flow[Any]) -> Any:
-        return await adrive(flow, self._agent.aanswer, clock=self._agent.clock)
+        return await adrive(flow, self._answers.aanswer, clock=self._clock)
 
     def _claimed(self, then: Callable[[Session], Flow[Any]]) -> Flow[Any]:
-        session, _ = self._agent._take(self.id)
+        session, _ = self._held.take(self.id)
         try:
             yield from claim(session)
             return (yield from then(session))
@@ -111,7 +117,7 @@ class SessionHandle:
             session.busy = False
 
     def _view(self, look: Callable[[Session], Any]) -> Flow[Any]:
-        session, _ = self._agent._hold(self.id)
+        session, _ = self._held.get(self.id)
         if session.busy or not session.durable:
             return look(session)
         seen = Session(self.id, session.dialect, durable=True)
@@ -120,7 +126,7 @@ class SessionHandle:
         return look(seen)
 
     def _history(self) -> Flow[list[Any]]:
-        session, _ = self._agent._hold(self.id)
+        session, _ = self._held.get(self.id)
         if not session.durable:
             entries = [each for entry in session.memory.active for each in entry.as_it_came()]
             return [entry.message for entry in entries]
@@ -152,7 +158,7 @@ class SessionHandle:
 
     def _compact(self, focus: str | None) -> Flow[Mapping[str, Any]]:
         def work(session: Session) -> Flow[Mapping[str, Any]]:
-            parts = self._agent.parts
+            parts = self._parts
             tokens = parts.prompt_tokens(parts.system, parts.specs) if parts.window else 0
             ctx = CompactContext(model=parts.model.name, window=parts.window, prompt_tokens=tokens, mid_round=False)
             info = CompactInfo(turn_id="", iteration=0, mid_round=False, harder=True)
@@ -170,12 +176,12 @@ class SessionHandle:
         return self._claimed(work)
 
     def _fork(self, new: str, at: str | None) -> Flow[None]:
-        session, _ = self._agent._hold(self.id)
+        session, _ = self._held.get(self.id)
         if session.durable:
             moment = yield from now()
             yield from run(SessionFork(session=self.id, new=new, at=at, at_time=moment), store="session")
             return
-        other, _ = self._agent._hold(new)
+        other, _ = self._held.get(new)
         if other.memory.active:
             raise ConfigError(f"session {new!r} exists; fork into another id")
         if at is not None and at not in session.memory.entries:

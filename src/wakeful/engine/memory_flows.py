@@ -282,7 +282,7 @@ def open_flows(
 ) -> MemoryFlows:
     """Open the store, the embedder and the model that a user names; see ``Memory.open``."""
     from wakeful.compaction.meter import as_meter
-    from wakeful.models.chat import coerce_model
+    from wakeful.models.choose import coerce_model
     from wakeful.models.embed import coerce_embedder
 
     chosen = coerce_embedder(embedder)

@@ -22,7 +22,7 @@ from wakeful.engine.hydrate_tool import pulling
 from wakeful.engine.parts import Parts
 from wakeful.engine.tools import Tool, make_tools
 from wakeful.errors import ConfigError
-from wakeful.models.chat import coerce_model
+from wakeful.models.choose import coerce_model
 from wakeful.records import MemoryScope
 
 MARGIN = 64

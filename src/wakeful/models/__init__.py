@@ -2,7 +2,8 @@
 
 | module | owns |
 |---|---|
-| ``chat`` | the ``ChatModel`` protocol, ``coerce_model``, functions as models |
+| ``chat`` | the ``ChatModel`` protocol, functions as models, what all kinds share |
+| ``choose`` | ``coerce_model``: a model of what the user has |
 | ``anthropic``, ``openai``, ``langchain``, ``local`` | one kind of model each; its SDK is imported when first used |
 | ``sdk`` | what the adapters of provider SDKs share |
 | ``retry`` | what a provider's error means, and when to try again |

@@ -1,11 +1,7 @@
-"""Chat models behind one small protocol, and the ways to get one.
+"""Chat models behind one small protocol, and what every kind of them shares.
 
 A model speaks the messages of one dialect, natively: requests carry them unchanged, and ``ChatReply.message`` is the
 provider's own assistant message, ready to be appended. Failures are ``ModelError`` and nothing else.
-
-``coerce_model`` takes what a user has: a client of the ``anthropic`` or ``openai`` SDK with a model id, a LangChain
-chat model, a plain function from text to text, a string such as ``"anthropic/claude-sonnet-4-5"``, or a model of this
-protocol.
 """
 
 from __future__ import annotations
@@ -222,72 +218,3 @@ def is_strict(schema: Any) -> bool:
     if isinstance(schema, list | tuple):
         return all(is_strict(item) for item in schema)
     return True
-
-
-def coerce_model(value: Any, *, model: str | None = None) -> ChatModel:
-    """Make a chat model of what the caller has.
-
-    ``value``: a ``ChatModel``; an SDK client (``model`` is then the model's id, or give ``(client, "model-id")``); a
-    LangChain chat model; a function from text to text; ``"anthropic/MODEL"``, ``"openai/MODEL"`` (Chat Completions) or
-    ``"openai-responses/MODEL"``, whose SDK reads its own credentials. Raises ``ConfigError`` for anything else.
-    """
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str) and model is None:
-        value, model = value
-    if isinstance(value, str):
-        return _from_name(value)
-    if isinstance(value, ChatModel) and not inspect.isclass(value):
-        return value
-    found = _from_client(value, model)
-    if found is not None:
-        return found
-    if callable(value) and not inspect.isclass(value):
-        return FunctionModel(value)
-    raise ConfigError(
-        f"can't make a chat model of {type(value).__name__}; give a ChatModel, an anthropic or openai client with a "
-        "model id, a LangChain chat model, a function from text to text, or a name like 'anthropic/claude-sonnet-4-5'"
-    )
-
-
-def _from_name(name: str) -> ChatModel:
-    provider, slash, model = name.partition("/")
-    if slash and model:
-        match provider:
-            case "anthropic":
-                from wakeful.models.anthropic import AnthropicModel
-
-                return AnthropicModel(model)
-            case "openai":
-                from wakeful.models.openai import OpenAIChatModel
-
-                return OpenAIChatModel(model)
-            case "openai-responses":
-                from wakeful.models.openai import OpenAIResponsesModel
-
-                return OpenAIResponsesModel(model)
-            case _:
-                pass
-    raise ConfigError(
-        f"unknown model name {name!r}; write 'anthropic/MODEL', 'openai/MODEL' or 'openai-responses/MODEL', "
-        "or give a client of the provider's SDK"
-    )
-
-
-def _from_client(value: Any, model: str | None) -> ChatModel | None:
-    """Recognise a foreign object by what it can do, so that nothing is imported for the sake of a check."""
-    if hasattr(value, "ainvoke") and hasattr(value, "bind_tools"):
-        from wakeful.models.langchain import LangChainModel
-
-        return LangChainModel(value, name=model)
-    speaks_anthropic = hasattr(getattr(value, "messages", None), "create")
-    speaks_openai = hasattr(getattr(getattr(value, "chat", None), "completions", None), "create")
-    if not (speaks_anthropic or speaks_openai):
-        return None
-    if model is None:
-        raise ConfigError(f"a {type(value).__name__} client needs a model id: give (client, 'model-id')")
-    if speaks_anthropic:
-        from wakeful.models.anthropic import AnthropicModel
-
-        return AnthropicModel(model, client=value)
-    from wakeful.models.openai import OpenAIChatModel
-
-    return OpenAIChatModel(model, client=value)
