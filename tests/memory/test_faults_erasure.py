@@ -130,3 +130,71 @@ def test_nothing_that_consolidation_made_is_in_any_file_after_an_erasure(
     assert MARK not in tended.export(scope)
     assert tended.recall(scope, MARK).hits == ()
     assert [hit.node.content for hit in tended.recall(NEIGHBOUR, "tea")] == ["Ben likes tea"]
+
+
+def rows(memory: Memory, scope: MemoryScope) -> list[MemoryNode]:
+    return list(memory.export(scope).nodes())
+
+
+def test_forgetting_a_digested_turn_takes_the_digest_and_brings_the_other_turns_back(
+    tended: Memory, scope: MemoryScope
+) -> None:
+    turn = next(node for node in rows(tended, scope) if "order A-3" in node.content and node.status == "retracted")
+    gone = tended.forget(scope, turn.id)
+    assert {turn.id, turn.superseded_by} <= set(gone.ids)
+    assert len(gone.restored) == 9
+    assert "A-3" not in tended.export(scope)
+    assert {node.status for node in rows(tended, scope) if node.id in gone.restored} == {"active"}
+    tended.consolidate(scope, "nightly")
+    digests = [node for node in rows(tended, scope) if node.label == "digest"]
+    assert [set(node.source.entries) for node in digests] == [set(gone.restored)]
+
+
+def test_forgetting_a_fact_takes_the_copies_that_were_merged_into_it(tended: Memory, scope: MemoryScope) -> None:
+    head = next(node for node in rows(tended, scope) if "door" in node.content and node.status == "active")
+    gone = tended.forget(scope, head.id)
+    assert len(gone.ids) >= 2
+    assert "door" not in tended.export(scope)
+
+
+def test_forgetting_a_copy_leaves_the_fact_that_says_the_same(tended: Memory, scope: MemoryScope) -> None:
+    copy = next(node for node in rows(tended, scope) if "door" in node.content and node.status == "retracted")
+    gone = tended.forget(scope, copy.id)
+    assert gone.ids == (copy.id,)
+    assert gone.kept == (copy.superseded_by,)
+    assert copy.id not in tended.export(scope)
+
+
+def test_forgetting_what_names_a_thing_takes_the_thing_when_nothing_else_names_it(
+    tended: Memory, scope: MemoryScope
+) -> None:
+    name = f"Clara {MARK.title()}"
+    named = [node for node in rows(tended, scope) if node.layer == "episodic" and name in node.content]
+    assert len(named) == 6
+    first = tended.forget(scope, named[0].id)
+    left = {node.label: node for node in rows(tended, scope) if node.content.startswith(name)}
+    assert set(left) == {"entity"}
+    assert named[0].id not in left["entity"].source.entries
+    assert len(first.ids) == 2
+    for node in named[1:]:
+        tended.forget(scope, node.id)
+    assert name not in tended.export(scope)
+
+
+def test_forgetting_a_preference_takes_its_line_out_of_the_profile(tended: Memory, scope: MemoryScope) -> None:
+    tended.remember(scope, "Ana wants a window seat", label="preference", extract=False)
+    tended.consolidate(scope, "nightly")
+    wanted = next(node for node in rows(tended, scope) if node.label == "preference" and MARK in node.content)
+    tended.forget(scope, wanted.id)
+    (profile,) = (node for node in rows(tended, scope) if node.label == "profile")
+    assert profile.content == "Ana wants a window seat"
+    assert wanted.id not in profile.source.entries
+
+
+def test_a_promoted_fact_stays_until_the_last_statement_of_it_is_forgotten(tended: Memory, scope: MemoryScope) -> None:
+    said = [node for node in rows(tended, scope) if "fish" in node.content and node.layer == "episodic"]
+    (fact,) = (node for node in rows(tended, scope) if node.label == "fact")
+    for node in said[:-1]:
+        assert tended.forget(scope, node.id).kept == (fact.id,)
+    assert fact.id in tended.forget(scope, said[-1].id).ids
+    assert "fish" not in tended.export(scope)

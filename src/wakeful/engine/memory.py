@@ -15,7 +15,7 @@ from wakeful.engine.memory_flows import Clock, MemoryFlows, open_flows
 from wakeful.memory import layers as layer_rules
 from wakeful.memory import reminders
 from wakeful.memory.export import Export
-from wakeful.memory.keeping import Forgotten
+from wakeful.memory.forgetting import Forgotten
 from wakeful.memory.receipts import Erased, Imported, Reembedded, Remembered
 from wakeful.memory.reminders import Due, Schedule
 from wakeful.memory.settings import WritingSettings
@@ -208,7 +208,7 @@ class Memory:
         )
 
     def forget(self, scope: MemoryScope, id: str) -> Forgotten:
-        """Delete a memory for good, with its edges, history, vector, and the facts taken from it alone.
+        """Delete a memory for good, with its edges, history, vector, and what was taken or derived from it alone.
 
         A memory that the scope does not own is reported as not found, and nothing is changed.
         """

@@ -18,7 +18,7 @@ from wakeful.consolidation.report import ConsolidationReport
 from wakeful.consolidation.settings import TendingSettings
 from wakeful.engine.consolidate import consolidate_flow, prices_of
 from wakeful.errors import ConfigError, MemoryContractError
-from wakeful.memory import keeping, layers, reminders, transfer
+from wakeful.memory import forgetting, keeping, layers, reminders, transfer
 from wakeful.memory.embedding import Space
 from wakeful.memory.export import Export
 from wakeful.memory.receipts import Erased, Imported, Reembedded, Remembered
@@ -250,7 +250,7 @@ class MemoryFlows:
     # --- single memories --------------------------------------------------------------------------------------------
 
     link = staticmethod(keeping.link)
-    forget = staticmethod(keeping.forget)
+    forget = staticmethod(forgetting.forget)
     history = staticmethod(keeping.history)
     approve = staticmethod(keeping.approve)
     ack = staticmethod(reminders.ack)

@@ -1,32 +1,16 @@
-"""The verbs on single memories: link, forget, history, approve."""
+"""The verbs on single memories: link, history, approve."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from wakeful.errors import MemoryContractError, NotFound
-from wakeful.memory.remember import MENTIONED, REPLACES
+from wakeful.memory.remember import REPLACES
 from wakeful.needs import Flow, now, run
-from wakeful.ops import Change, DeleteNodes, GetEdges, GetNodes, History, Log, PutEdges, UpdateNodes
+from wakeful.ops import Change, GetEdges, GetNodes, History, Log, PutEdges, UpdateNodes
 from wakeful.records import MemoryEdge, MemoryNode, MemoryScope
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
-    """What a ``forget`` removed."""
-
-    found: bool
-    """False: the scope owns no such memory, and nothing was changed."""
-    ids: tuple[str, ...] = ()
-    """Rows that are gone: the one that was named, and facts that were taken from it alone."""
-    edges: int = 0
-    kept: tuple[str, ...] = ()
-    """Facts that were taken from it and have other sources too; they stay."""
-
-    def __bool__(self) -> bool:
-        return self.found
 
 
 def link(
@@ -53,38 +37,6 @@ def link(
     )
     yield from run(PutEdges(scope, (edge,)))
     return edge
-
-
-def forget(scope: MemoryScope, node_id: str) -> Flow[Forgotten]:
-    """Delete a memory that the scope owns, for good: row, edges, history, index entries, vector, and what was taken
-    from it alone. What is not there, or is owned by another scope, is reported as not found."""
-    rows, edges = yield from run(GetNodes(scope, (node_id,)), GetEdges(scope, (node_id,), limit_per_node=100_000))
-    if not rows or rows[0].scope != scope:
-        return Forgotten(found=False)
-    derived = [edge.source_id for edge in edges if edge.relation == MENTIONED and edge.target_id == node_id]
-    (facts,) = yield from run(GetNodes(scope, tuple(derived)))
-    alone, shared = [], []
-    for fact in facts:
-        if fact.scope == scope and set(fact.source.entries) <= {node_id} and not _said_elsewhere(fact, rows[0]):
-            alone.append(fact)
-        elif fact.scope == scope:
-            shared.append(fact)
-    gone = (node_id, *(fact.id for fact in alone))
-    ops: list[Any] = [DeleteNodes(scope, gone)]
-    if shared:
-        ops.insert(0, UpdateNodes(scope=scope, changes={fact.id: _without(fact, rows[0]) for fact in shared}))
-    yield from run(*ops)
-    return Forgotten(found=True, ids=gone, edges=len(edges), kept=tuple(fact.id for fact in shared))
-
-
-def _said_elsewhere(fact: MemoryNode, origin: MemoryNode) -> bool:
-    others = [each for each in fact.properties.get("said_in", ()) if each not in (origin.id, origin.ref)]
-    return bool(others)
-
-
-def _without(fact: MemoryNode, origin: MemoryNode) -> dict[str, Any]:
-    entries = tuple(each for each in fact.source.entries if each != origin.id)
-    return {"source": replace(fact.source, entries=entries)}
 
 
 def history(scope: MemoryScope, node_id: str) -> Flow[tuple[Change, ...]]:

@@ -82,6 +82,7 @@ def merge(cycle: Cycle) -> Flow[Outcome]:
             head, copy = pairs[at]
             if ruling.verdict == "same" and {head.id, copy.id} <= still and stars.may_join(head, copy):
                 stars.join(head, copy, ruling.reason)
+    notes = (*(f"judged: {reason}" for reason in stars.reasons.values()), *notes)
     if len(pairs) > MOST_PAIRS:
         notes = (*notes, f"{len(pairs) - MOST_PAIRS} pairs not judged: a cycle judges {MOST_PAIRS}")
     batches = tuple(_merged(cycle, stars.heads[key], copies, stars.reasons) for key, copies in stars.copies.items())
@@ -192,8 +193,7 @@ def _merged(cycle: Cycle, head: MemoryNode, copies: list[MemoryNode], reasons: d
     log = []
     for copy in copies:
         changes[copy.id] = {"status": "retracted", "superseded_at": cycle.started_at, "superseded_by": head.id}
-        judged = f", judged: {reasons[copy.id]}" if copy.id in reasons else ""
-        reason = f"the same as {head.id}{judged}"
+        reason = f"{'judged to be ' if copy.id in reasons else ''}the same as {head.id}"
         log.append(Change(node=copy, action="merge", reason=reason, at=cycle.started_at))
     return UpdateNodes(scope=cycle.scope, changes=changes, expected=seen((head, *copies))), Log(cycle.scope, tuple(log))
 

@@ -15,8 +15,11 @@ from wakeful.consolidation.phase import Cycle, Outcome, Phase
 from wakeful.consolidation.wording import folded
 from wakeful.ids import content_id
 from wakeful.needs import Flow, run
-from wakeful.ops import GetNodes, PutNodes
-from wakeful.records import MemoryLayer, MemoryNode, Source
+from wakeful.ops import GetNodes, PutEdges, PutNodes
+from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, Source
+
+RELATION = "FROM"
+"""From what is promoted to the episodes that it was taken from, as from any fact to its turn."""
 
 
 def promote(cycle: Cycle) -> Flow[Outcome]:
@@ -29,8 +32,20 @@ def promote(cycle: Cycle) -> Flow[Outcome]:
         return Outcome(rows_read=len(episodes))
     (known,) = yield from run(GetNodes(cycle.scope, tuple(made)))
     fresh = tuple(node for key, node in made.items() if key not in {each.id for each in known})
+    links = tuple(
+        MemoryEdge.new(
+            scope=cycle.scope,
+            source_id=node.id,
+            target_id=entry,
+            relation=RELATION,
+            at=cycle.started_at,
+            provenance="consolidation",
+        )
+        for node in fresh
+        for entry in node.source.entries
+    )
     return Outcome(
-        batches=((PutNodes(cycle.scope, fresh),),) if fresh else (),
+        batches=((PutNodes(cycle.scope, fresh), PutEdges(cycle.scope, links)),) if fresh else (),
         changed=len(fresh),
         rows_read=len(episodes) + len(known),
         notes=tuple(f"{node.layer}: {node.content[:80]}" for node in fresh[:20]),

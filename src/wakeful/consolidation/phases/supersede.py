@@ -157,9 +157,9 @@ def _doubtful(
 
 
 def _reason(old: Claim, heir: MemoryNode) -> str:
+    # Nothing of the heir's text: it may be forgotten one day, and this stands in the history of another row.
     subject, attribute = old.key
-    value = str(heir.properties.get("value", heir.content))[:80]
-    return f"{attribute} of {subject} is {value!r} since {since_when(heir):%Y-%m-%d} ({heir.id})"
+    return f"another {attribute} of {subject} holds since {since_when(heir):%Y-%m-%d} ({heir.id})"
 
 
 def _outcome(
@@ -167,19 +167,21 @@ def _outcome(
 ) -> Outcome:
     changes: dict[str, dict[str, Any]] = {}
     log: list[Change] = []
+    said = [f"{older.content[:60]!r}: {reason}" for older, _, reason in retired.values()]
     for older, heir, reason in retired.values():
+        kept = f"judged to be replaced ({heir.id})" if reason.startswith(JUDGED) else reason
         changes[older.id] = {
             "superseded_at": cycle.started_at,
             "superseded_by": heir.id,
             "valid_until": older.valid_until or since_when(heir),
         }
-        log.append(Change(node=older, action="supersede", reason=reason, at=cycle.started_at))
+        log.append(Change(node=older, action="supersede", reason=kept, at=cycle.started_at))
     update = UpdateNodes(scope=cycle.scope, changes=changes, expected=seen(older for older, _, _ in retired.values()))
     return Outcome(
         batches=((update, Log(cycle.scope, tuple(log))),) if changes else (),
         changed=len(changes),
         rows_read=read,
-        notes=(*(f"{each.node.content[:60]!r}: {each.reason}" for each in log[:20]), *notes),
+        notes=(*said[:20], *notes),
     )
 
 
