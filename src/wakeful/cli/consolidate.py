@@ -58,7 +58,7 @@ def _model(arguments: argparse.Namespace) -> Any:
     if arguments.model is None:
         return None
     from wakeful.cli.chat import model_of
-    from wakeful.models.chat import coerce_model
+    from wakeful.models.choose import coerce_model
 
     return coerce_model(model_of(arguments.model))
 

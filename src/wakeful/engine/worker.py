@@ -97,7 +97,7 @@ def run_worker(
     check_queue_url(url)
 
     async def work() -> dict[str, int]:
-        from wakeful.models.chat import coerce_model
+        from wakeful.models.choose import coerce_model
         from wakeful.stores.queue import CALENDAR, NapQueue
 
         store = open_store(url)
