@@ -91,7 +91,20 @@ def _reaches(graph: dict[str, set[str]], start: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "room", ["engine", "models", "turn", "assembly", "memory", "retrieval", "consolidation", "cli"]
+    "room",
+    [
+        "compaction",
+        "dialects",
+        "engine",
+        "models",
+        "turn",
+        "assembly",
+        "memory",
+        "retrieval",
+        "consolidation",
+        "stores",
+        "cli",
+    ],
 )
 def test_no_module_imports_what_imports_it(room: str) -> None:
     paths = {

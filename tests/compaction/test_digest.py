@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from wakeful.compaction.accept import SourceText, words_of
 from wakeful.compaction.archive import is_summary, summary_head, summary_ids
-from wakeful.compaction.digest import Breaker, Digest, DigestLimits, DigestSource, Refused, digest
-from wakeful.compaction.ledger import MOST_READ, extract, telling
+from wakeful.compaction.digest import digest
+from wakeful.compaction.digest_parts import Breaker, Digest, DigestLimits, DigestSource, Refused
+from wakeful.compaction.extract import MOST_READ, extract, telling
 from wakeful.compaction.render import fenced
 from wakeful.dialects import get
 from wakeful.errors import AuthError, ConfigError, RateLimited

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from wakeful.compaction.budget import Budget, default_reserve
-from wakeful.compaction.digest import Breaker
+from wakeful.compaction.digest_parts import Breaker
 from wakeful.compaction.flow import compact_flow
 from wakeful.compaction.measure import History
 from wakeful.compaction.meter import as_meter

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from wakeful.compaction.archive import archive_id, is_summary, placeholder, placeholder_id
-from wakeful.compaction.ledger import telling
+from wakeful.compaction.extract import telling
 from wakeful.compaction.measure import History
 from wakeful.compaction.moves import Clear, Digest, Drop, Move, Shorten, StripThinking
 from wakeful.compaction.policy import MIN_CLEAR, Policy

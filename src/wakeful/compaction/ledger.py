@@ -1,7 +1,6 @@
 """The extractive ledger: what a stretch of conversation wanted, decided, did and named, found without a model.
 
-``extract`` reads the messages newest first and stops when it has several times what the limit can hold, so its cost
-follows the limit and not the length of the source. ``layout.lay_out`` chooses and writes.
+``Reader`` fills it; ``extract`` says which messages are read, ``layout`` chooses from it and writes.
 
 A value's worth is told by who brought it (a person or an argument of a call before a result, a result before the model's
 prose), by its form, and by how many messages hold it.
@@ -10,21 +9,12 @@ prose), by its form, and by how many messages hold it.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wakeful.compaction import values
 from wakeful.compaction.archive import placeholder_id
-from wakeful.compaction.measure import weigh_all
-from wakeful.dialects.protocol import Block, Dialect, Kind, Media, Opaque, Text, ToolResult, ToolUse
-
-OVERSAMPLE = 2
-"""Characters of values that are collected for each character of the limit, before the scan stops."""
-
-LEAST_SCAN = 12_000
-"""Characters of values that are collected whatever the limit is: a short conversation is always read to its start."""
+from wakeful.dialects.protocol import Block, Media, Opaque, Text, ToolResult, ToolUse
 
 QUOTE = 160
 """Characters of what one message said, at most."""
@@ -41,10 +31,6 @@ MODEL = (4, 3, 1, 2, 0, 0)
 FOLDED = (6, 5, 5, 3, 2, 3)
 """Scores of a value by who brought it (a person, a result, the model's prose, an earlier summary) and its kind
 (``values.ID`` ... ``values.WORD``)."""
-
-MOST_READ = 512
-"""Messages that are read, newest first. A longer stretch is compacted at once only when a long history comes cold; its
-older part is in the archive, and the digest says so."""
 
 HITS = 3
 """Most that further messages with the value add to its score, one each."""
@@ -132,99 +118,6 @@ class Ledger:
                 break
             out.append(fact.value)
         return out
-
-
-def extract(
-    dialect: Dialect,
-    messages: Sequence[Any],
-    *,
-    room: int,
-    numbers: Sequence[int] | None = None,
-    folded: str = "",
-    people: Sequence[int] | None = None,
-) -> Ledger:
-    """Read messages, newest first, into a ledger, and then the body of an earlier summary.
-
-    ``room``: characters that it will be laid out in; ``numbers``: of each message, as sources are told; ``people``:
-    indexes of the messages that people wrote, when they are known.
-    """
-    reader = Reader(room)
-    enough = max(LEAST_SCAN, room * OVERSAMPLE)
-    read = dialect.read
-    numbers = range(len(messages)) if numbers is None else numbers
-    for index in range(len(messages) - 1, -1, -1):
-        view = read(messages[index])
-        for block in reversed(view.blocks):
-            reader.take(block, view.role, numbers[index])
-        if index and (reader.size > enough or len(messages) - index >= MOST_READ):
-            reader.ledger.unread = numbers[index - 1]
-            if people is None:
-                kinds = weigh_all(dialect, messages[:index], _nothing).kinds
-                people = [at for at, kind in enumerate(kinds) if kind == Kind.USER]
-            _people(dialect, messages, people[: bisect_left(people, index)], numbers, reader)
-            break
-    if folded:
-        from wakeful.compaction.layout import fold
-
-        fold(folded, reader)
-    return reader.ledger
-
-
-def _people(
-    dialect: Dialect, messages: Sequence[Any], people: Sequence[int], numbers: Sequence[int], reader: Reader
-) -> None:
-    """Read on, newest first, in what people said alone: a rule or an address is as good as on the first day."""
-    for index in reversed(people[-MOST_PEOPLE:]):
-        for block in reversed(dialect.read(messages[index]).blocks):
-            if type(block) is Text:
-                reader.take(block, "user", numbers[index])
-
-
-def _nothing(_text: str, _kind: str) -> int:
-    return 0
-
-
-def telling(text: str, most: int) -> str:
-    """Give the most telling values of a result in at most ``most`` characters, in the order they stand in."""
-    decoded = values.decode(text)
-    if decoded is None:
-        found = _worths(text)
-    else:
-        reader = Reader(0)
-        reader.open(0, "result")
-        reader.json(decoded, "")
-        found = {fact.value: fact.worth for fact in reader.ledger.facts.values() if fact.worth >= TELLING}
-    chosen: set[str] = set()
-    for value in sorted(found, key=lambda value: -found[value]):
-        if len(value) < most:
-            most -= len(value) + 1
-            chosen.add(value)
-    return " ".join([value for value in found if value in chosen])
-
-
-def _worths(text: str) -> dict[str, int]:
-    """Give the identifiers and names of a text with their worth: what ``Reader`` finds in it that is worth ``TELLING``."""
-    names = len(text) < LONG
-    if len(text) > LOOKED_AT:
-        text = f"{text[: LOOKED_AT * 3 // 4]} {text[-LOOKED_AT // 4 :]}"
-    found = dict.fromkeys(values.quoted(text), RESULT[values.NAME]) if names else {}
-    for token in dict.fromkeys(values.tokens_of(text)):
-        shape = values.shape_of(token)
-        if shape is not None:
-            word, kind = shape
-            if kind == values.ID or (names and kind == values.NAME):
-                found.setdefault(word, RESULT[kind])
-    return found
-
-
-MOST_PEOPLE = 256
-"""Older messages of people that are read after the rest is not."""
-
-LOOKED_AT = 2_000
-"""Characters of a cleared text that are looked at for values, three quarters of them at its head."""
-
-TELLING = 4
-"""Least worth of a value that a cleared result's placeholder names."""
 
 
 class Reader:

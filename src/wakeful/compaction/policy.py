@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from wakeful.compaction.budget import Budget
 from wakeful.compaction.cost import CacheShares
-from wakeful.compaction.digest import Breaker
+from wakeful.compaction.digest_parts import Breaker
 from wakeful.compaction.meter import Meter
 from wakeful.dialects.protocol import Dialect
 

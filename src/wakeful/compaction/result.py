@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, overload
 
-from wakeful.compaction.digest import Breaker
+from wakeful.compaction.digest_parts import Breaker
 from wakeful.compaction.draft import Taken
 from wakeful.compaction.plan import Plan
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from wakeful.compaction.archive import archive_id
-from wakeful.compaction.digest import Digest as Accepted
-from wakeful.compaction.digest import DigestLimits, DigestSource, Refused, digest
+from wakeful.compaction.digest import digest
+from wakeful.compaction.digest_parts import Digest as Accepted
+from wakeful.compaction.digest_parts import DigestLimits, DigestSource, Refused
 from wakeful.compaction.draft import Draft, Taken
 from wakeful.compaction.moves import Digest, Drop
 from wakeful.compaction.policy import MIN_BATCH, MIN_CLEAR, MIN_DIGEST, digest_most

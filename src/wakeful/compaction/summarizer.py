@@ -18,9 +18,10 @@ from typing import TypeAlias
 
 from wakeful.compaction.accept import RefusedCode, SourceText, judge
 from wakeful.compaction.archive import SummaryHead
-from wakeful.compaction.digest import Digest, DigestLimits, DigestSource, Refused
+from wakeful.compaction.digest_parts import Digest, DigestLimits, DigestSource, Refused
+from wakeful.compaction.extract import extract
 from wakeful.compaction.layout import lay_out
-from wakeful.compaction.ledger import Ledger, extract
+from wakeful.compaction.ledger import Ledger
 from wakeful.compaction.render import Rendered, clipped, fenced
 from wakeful.errors import AuthError, ConfigError, InvalidRequest
 from wakeful.needs import ChatReply, ChatRequest, Flow, ask, now

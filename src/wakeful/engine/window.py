@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 from wakeful.budgets import TaskBudget
 from wakeful.compaction.compactor import run_hooks
-from wakeful.compaction.digest import Breaker
+from wakeful.compaction.digest_parts import Breaker
 from wakeful.compaction.flow import compact_flow, unchanged
 from wakeful.compaction.identity import Ids
 from wakeful.compaction.measure import History
