@@ -141,8 +141,7 @@ class OpenAIChatModel(_OpenAIModel):
             return "max_tokens"
         if "max_tokens" in self.refused:
             return "max_completion_tokens"
-        client = self._client or self._async_client
-        host = str(getattr(getattr(client, "base_url", None), "host", "") or "api.openai.com")
+        host = str(getattr(self.base_url, "host", "") or "api.openai.com")
         return "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
 
     def _messages(self, request: ChatRequest) -> list[Any]:

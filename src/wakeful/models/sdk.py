@@ -2,7 +2,8 @@
 
 Rules of the file:
 
-- A client that the user gives is used as it is, its own retries and timeouts included.
+- A client that the user gives is used as it is, its own retries and timeouts included. One that is made here is closed
+  here: a sync one when the model is dropped, an async one when its loop ends.
 - ``_steps`` holds the logic once: it yields the parameters of a call and is sent the raw reply.
 - A parameter that is a wish (temperature, effort, structured output) is left out when the model refuses it, and stays
   out for this adapter; ``refused`` shows which.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from typing import Any, ClassVar
@@ -63,6 +65,9 @@ class SdkModel(ABC):
         self._client = None if is_async else client
         self._async_client = client if is_async else None
         self._given = client is not None
+        self.base_url = getattr(client, "base_url", None)
+        """Where requests go; None until the SDK has said it."""
+        self._held: weakref.WeakKeyDictionary[Any, tuple[Any, AsyncIterator[None]]] = weakref.WeakKeyDictionary()
 
     def chat(self, request: ChatRequest) -> ChatReply:
         """Ask, and wait for the whole reply."""
@@ -75,7 +80,7 @@ class SdkModel(ABC):
         """Ask, and await the whole reply."""
         if self._needs_stream(request):
             return await afold(self.astream(request))
-        client = self._awaited_client()
+        client = await self._awaited_client()
         if client is None:
             import asyncio
 
@@ -103,7 +108,7 @@ class SdkModel(ABC):
 
     async def astream(self, request: ChatRequest) -> AsyncIterator[StreamPart]:
         """Ask, and await the reply in parts; the last one is ``Done``."""
-        client = self._awaited_client()
+        client = await self._awaited_client()
         if client is None:
             async for part in in_thread(self.stream(request)):
                 yield part
@@ -157,12 +162,24 @@ class SdkModel(ABC):
             if self._given:
                 raise ConfigError(f"{self.name} was given an async client; use the awaited verb (acompact, arun, ...)")
             self._client = self._make_client(asynchronous=False)
+            self.base_url = getattr(self._client, "base_url", None)
+            weakref.finalize(self, self._client.close)
         return self._client
 
-    def _awaited_client(self) -> Any:
-        if self._async_client is None and not self._given:
-            self._async_client = self._make_client(asynchronous=True)
-        return self._async_client
+    async def _awaited_client(self) -> Any:
+        """The given async client, or one of our own for this loop: connections can't move between loops."""
+        if self._given:
+            return self._async_client
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        held = self._held.get(loop)
+        if held is None:
+            client = self._make_client(asynchronous=True)
+            self.base_url = getattr(client, "base_url", None)
+            held = self._held[loop] = client, _until_the_loop_ends(client)
+            await anext(held[1])
+        return held[0]
 
     def _needs_stream(self, request: ChatRequest) -> bool:
         """Say whether the provider takes this request only as a stream."""
@@ -194,6 +211,14 @@ class SdkModel(ABC):
     @abstractmethod
     def _assembler(self) -> Assembler:
         """Make what puts one streamed reply together."""
+
+
+async def _until_the_loop_ends(client: Any) -> AsyncIterator[None]:
+    """Close a client when this generator ends: with its loop (``asyncio.run`` ends every generator), or when dropped."""
+    try:
+        yield
+    finally:
+        await client.close()
 
 
 def plain(value: Any) -> dict[str, Any]:
