@@ -3,18 +3,29 @@
     python bench/compaction_facts.py --data FOLDER
 
 Each recorded run is cut at 70 % where the model is about to speak, and compacted to 25 % of its characters / 4 without a
-model. The system prompt is given beside the history. The window that ``compact`` gets is the target and what the
-structure of the kept messages weighs. A value counts when it stands in the head and the remainder passes it to a tool
-(3 to 60 characters, any kind); of runs that act through plain text, the words of a command after its first.
+model. The system prompt is given beside the history. Everybody, peers too, is given the largest budget with which what
+comes out is within the target by that one count. A value counts when it stands in the head and the remainder passes it to
+a tool (3 to 60 characters, any kind); of runs that act through plain text, the words of a command after its first.
 
 Measured: values still in context; values recoverable by one ``recall_history`` (a search for the value in the archive);
 runs over the target, and those of them that say so; first and latest user message verbatim; validity.
+
+Ways: ``default`` is ``compact`` as it comes; ``keep_recent N`` with that option; ``summarizer`` lets a model that knows
+nothing (a constant) write the digest; ``langchain`` (SummarizationMiddleware with a constant summary), ``langmem`` (the
+same) and ``trim_messages`` are the peers of that name; ``identifiers`` is what a few lines do: the first user's message,
+a list of everything with a digit in it, newest first, in half of the target, and the newest messages.
+
+The SWE-agent runs are few and pass few values on, so they are cut at 30, 40 ... 80 %. Their first user's message holds a
+demonstration and alone is most of the run, so for them the target is a share of what stands beside the first and the
+latest user's message, and these come on top.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +55,122 @@ def tokens_of(messages: list[dict[str, Any]]) -> float:
     return total / 4
 
 
-def squeeze(head: list[dict[str, Any]], target: float, keep: int, archive: Any) -> tuple[Any, float]:
-    """Compact to ``target``: the window is raised by what the structure of the kept messages weighs. Gives the seconds."""
-    options = OPTIONS | {"keep_recent": keep, "mid_round": head[-1]["role"] == "tool"}
-    window = best = int(target)
+Squeeze = Callable[[list[dict[str, Any]], int, Any], tuple[list[dict[str, Any]], bool]]
+"""Compact to a budget, into an archive (None: none): messages, and whether they are said to be over it."""
+
+SUMMARY = "The user asked for help and the agent called tools; the record of it is elsewhere."
+
+
+def ours(**options: Any) -> Squeeze:
+    """Give ``compact`` with some options."""
+
+    def run(head: list[dict[str, Any]], window: int, archive: Any) -> tuple[list[dict[str, Any]], bool]:
+        mid_round = head[-1]["role"] == "tool"
+        done = compact(head, window=window, mid_round=mid_round, archive=archive, **OPTIONS, **options)
+        return done.messages, bool(done.meta.over_budget)
+
+    return run
+
+
+def langchain(head: list[dict[str, Any]], window: int, archive: Any) -> tuple[list[dict[str, Any]], bool]:
+    """LangChain's SummarizationMiddleware with a constant summary."""
+    from langchain.agents.middleware import SummarizationMiddleware
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage, convert_to_messages
+
+    middleware = SummarizationMiddleware(
+        model=GenericFakeChatModel(messages=iter([AIMessage(SUMMARY)])),
+        trigger=("tokens", 1),
+        keep=("tokens", window),
+        summarizer=lambda _: SUMMARY,
+        trim_tokens_to_summarize=None,
+    )
+    update = middleware.before_model({"messages": convert_to_messages(head)}, None)
+    return (head if update is None else as_chat(update["messages"][1:])), False
+
+
+def langmem(head: list[dict[str, Any]], window: int, archive: Any) -> tuple[list[dict[str, Any]], bool]:
+    """langmem's ``summarize_messages`` with a constant summary."""
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage, convert_to_messages
+    from langmem.short_term import summarize_messages
+
+    native = convert_to_messages(head)
+    for at, message in enumerate(native):
+        message.id = f"m{at}"
+    done = summarize_messages(
+        native,
+        running_summary=None,
+        model=GenericFakeChatModel(messages=iter([AIMessage(SUMMARY)] * 9)),
+        max_tokens=window,
+        max_tokens_before_summary=window,
+        max_summary_tokens=min(64, window - 1),
+    )
+    return as_chat(done.messages), False
+
+
+def trim(head: list[dict[str, Any]], window: int, archive: Any) -> tuple[list[dict[str, Any]], bool]:
+    """LangChain's ``trim_messages``."""
+    from langchain_core.messages import convert_to_messages, trim_messages
+    from langchain_core.messages.utils import count_tokens_approximately
+
+    kept = trim_messages(
+        convert_to_messages(head),
+        max_tokens=window,
+        token_counter=count_tokens_approximately,
+        strategy="last",
+        start_on="human",
+        include_system=True,
+    )
+    return as_chat(kept), False
+
+
+def identifiers(head: list[dict[str, Any]], window: int, archive: Any) -> tuple[list[dict[str, Any]], bool]:
+    """The first user's message, a list of what has a digit in it, and the newest messages that fit."""
+    first = next(message for message in head if message["role"] == "user")
+    start = len(head) - 1
+    while start > 0 and (head[start]["role"] == "tool" or tokens_of(head[start:]) < window * 0.3):
+        start -= 1
+    if head[start]["role"] == "tool" or tokens_of(head[start:]) > window * 0.6:
+        start = max((i for i, m in enumerate(head) if m["role"] != "tool"), default=0)
+    found = dict.fromkeys(reversed(_DIGITS.findall(text_of(head[:start]))))
+    left = int((window - tokens_of([first, *head[start:]])) * 4)
+    listed: list[str] = []
+    for each in found:
+        left -= len(each) + 1
+        if left < 0:
+            break
+        listed.append(each)
+    note = {"role": "user", "content": "Known: " + " ".join(listed)}
+    return [first, note, *head[start:]], False
+
+
+_DIGITS = re.compile(r"[\w$#@./:+-]*\d[\w@./:+-]*")
+
+
+def as_chat(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """Give LangChain messages as Chat messages."""
+    from langchain_core.messages import convert_to_openai_messages
+
+    found = convert_to_openai_messages(list(messages))
+    return found if isinstance(found, list) else [found]
+
+
+def squeezed(squeeze: Squeeze, head: list[dict[str, Any]], target: float, archive: Any) -> tuple[Any, bool, float]:
+    """Compact to ``target``: the budget is raised by what it leaves unused. Gives the CPU seconds of the last run."""
+    budget = best = max(1, int(target))
     for _ in range(8):
-        result = compact(head, window=window, **options)
-        left = target - tokens_of(result.messages)
-        if left >= 0 and not result.meta.over_budget:
-            best = max(best, window)
-            window += max(1, int(left))
+        messages, over = squeeze(head, budget, MemoryArchive())
+        left = target - tokens_of(messages)
+        if left >= 0 and not over:
+            best = max(best, budget)
+            budget += max(1, int(left))
         else:
-            window = (best + window) // 2
-    window = best
+            best = min(best, budget)
+            budget = (best + budget) // 2 if best < budget else max(1, int(budget + left))
     start = time.process_time()
-    result = compact(head, window=window, archive=archive, **options)
-    return result, time.process_time() - start
+    messages, over = squeeze(head, best, archive)
+    return messages, over, time.process_time() - start
 
 
 def needed(transcript: Transcript, messages: list[dict[str, Any]], cut: int, skipped: int) -> set[str]:
@@ -72,34 +183,43 @@ def needed(transcript: Transcript, messages: list[dict[str, Any]], cut: int, ski
     return {value for value in found if value in text}
 
 
-def measure(transcripts: list[Transcript], share: float, keep: int) -> dict[str, Any]:
+def measure(
+    transcripts: list[Transcript],
+    share: float,
+    squeeze: Squeeze,
+    *,
+    cuts: Sequence[float] = (0.7,),
+    archived: bool = True,
+) -> dict[str, Any]:
     """Compact every run and count."""
-    runs = over = told = invalid = first = latest = wanted = kept = found = 0
+    runs = over = told = invalid = empty = first = latest = wanted = kept = found = 0
     shares: list[float] = []
     seconds = 0.0
-    for transcript in transcripts:
+    for transcript, at in ((transcript, at) for transcript in transcripts for at in cuts):
         skipped = 1 if transcript.messages[0]["role"] == "system" else 0
         messages = transcript.messages[skipped:]
-        cut = cut_where_model_speaks(messages)
+        cut = cut_where_model_speaks(messages, at)
         if not cut:
             continue
         head = messages[:cut]
         archive = MemoryArchive()
-        target = tokens_of(head) * share
-        result, spent = squeeze(head, target, keep, archive)
+        users = [message for message in head if message["role"] == "user"]
+        pinned = tokens_of([users[0], users[-1]][: len(users)]) if len(cuts) > 1 else 0
+        target = pinned + (tokens_of(head) - pinned) * share
+        after, said, spent = squeezed(squeeze, head, target, archive)
         runs, seconds = runs + 1, seconds + spent
-        after = tokens_of(result.messages)
-        shares.append(after / tokens_of(head))
-        over += after > target
-        told += after > target and bool(result.meta.over_budget)
-        invalid += bool(DIALECT.validate(result.messages))
-        context = text_of(result.messages)
-        users = [message["content"] for message in head if message["role"] == "user"]
-        first, latest = first + (users[0] in context), latest + (users[-1] in context)
+        size = tokens_of(after)
+        shares.append(size / tokens_of(head))
+        over += size > target
+        told += size > target and said
+        invalid += bool(DIALECT.validate(after))
+        empty += not after
+        context = text_of(after)
+        first, latest = first + (users[0]["content"] in context), latest + (users[-1]["content"] in context)
         values = needed(transcript, messages, cut, skipped)
         here = {value for value in values if value in context}
         wanted, kept = wanted + len(values), kept + len(here)
-        for value in values:
+        for value in values if archived else ():
             found += value in here or value in drive(
                 recall_history({"query": value}), lambda need, store=archive: store.execute(need.ops)
             )
@@ -107,15 +227,32 @@ def measure(transcripts: list[Transcript], share: float, keep: int) -> dict[str,
         "runs": runs,
         "values": wanted,
         "in_context": round(kept / wanted, 4) if wanted else None,
-        "recoverable": round(found / wanted, 4) if wanted else None,
-        "size_mean": round(sum(shares) / len(shares), 3),
+        "recoverable": round(found / wanted, 4) if wanted and archived else None,
+        "size_mean": round(sum(shares) / len(shares), 3) if shares else None,
         "over_target": over,
         "over_target_told": told,
         "invalid": invalid,
+        "empty": empty,
         "first_user_kept": first,
         "latest_user_kept": latest,
-        "cpu_ms": round(seconds / runs * 1_000, 2),
+        "cpu_ms": round(seconds / max(1, runs) * 1_000, 2),
     }
+
+
+WAYS: dict[str, tuple[Squeeze, tuple[float, ...]]] = {
+    "default": (ours(), (0.2, 0.25, 0.35, 0.5)),
+    "keep_recent 1": (ours(keep_recent=1), (0.25,)),
+    "keep_recent 4": (ours(keep_recent=4), (0.25, 0.5)),
+    "summarizer": (ours(summarizer=lambda _: SUMMARY), (0.25,)),
+    "identifiers": (identifiers, (0.25,)),
+    "langchain": (langchain, (0.25,)),
+    "langmem": (langmem, (0.25,)),
+    "trim_messages": (trim, (0.25,)),
+}
+"""Who compacts, and to which shares."""
+
+OURS = ("default", "keep_recent 1", "keep_recent 4", "summarizer")
+CUTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 
 def main() -> None:
@@ -128,13 +265,15 @@ def main() -> None:
     for name in ("tau_bench", "tau2_bench", "swe_agent"):
         transcripts = load(arguments.data, name)
         if not transcripts:
-            result[name] = "no messages: the recordings hold turn-taking alone"
+            result[name] = "no text and no calls: these recordings of speech hold turn-taking alone"
             print(name, result[name])
             continue
-        for share, keep in ((0.25, 1), (0.25, 4), (0.20, 1), (0.35, 1), (0.5, 4)):
-            row = measure(transcripts, share, keep)
-            result[f"{name}, target {share:.0%}, keep_recent {keep}"] = row
-            print(f"{name} {share:.0%} keep {keep}", row)
+        for way, (squeeze, shares) in WAYS.items():
+            for share in shares:
+                cuts = CUTS if name == "swe_agent" else (0.7,)
+                row = measure(transcripts, share, squeeze, cuts=cuts, archived=way in OURS)
+                result[f"{name}, target {share:.0%}, {way}"] = row
+                print(f"{name} {share:.0%} {way}", row, flush=True)
     print(save("compaction_facts", result, inputs=[str(arguments.data.name), list(result)], out=arguments.out))
 
 
