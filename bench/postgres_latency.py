@@ -3,8 +3,8 @@
     python bench/postgres_latency.py --sizes 1000 10000 50000 200000 --scopes 5000
     WAKEFUL_TEST_POSTGRES=postgresql://... python bench/postgres_latency.py
 
-A recall here is what the store does for one: encode the query (static embedder), words (50 hits), vectors (50 hits),
-neighbours of the first ten, as a plain role under row-level security. Texts are generated: 8 to 24 words of a vocabulary
+``recall`` is ``Memory.recall`` whole, encoding (static embedder) and ranking included, as a plain role under row-level
+security; ``words`` and ``vectors`` are the store's two searches alone, 50 hits each with their rows. Texts are generated: 8 to 24 words of a vocabulary
 of 30,000 by the law of Zipf and Mandelbrot, set so that the commonest word stands in a quarter of the texts and the
 words of a query together in 13 % (median; LoCoMo: a fifth, 13 %); a query is 3 to 6 words of one text. Wall time of a warm
 store over a local socket, and the client's own CPU; ``found``: how often the text that the query was made of is among the
@@ -31,6 +31,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from common import parse, save
+from wakeful import Memory
 from wakeful import ops as op
 from wakeful.models.embed import StaticEmbedder
 from wakeful.records import MemoryNode, MemoryScope, Source
@@ -117,6 +118,7 @@ def measure(store: PostgresStore, scope: MemoryScope, queries: list[tuple[str, s
     """Time each part and the whole of a recall."""
     seen = op.Visibility(at=START + timedelta(days=400))
     asked = [query for query, _ in queries]
+    memory = Memory.open(store, embedder=embedder)
 
     def words(query: str) -> Any:
         return op.SearchText(scope=scope, terms=tuple(query_terms(query)), visibility=seen, limit=50)
@@ -125,18 +127,13 @@ def measure(store: PostgresStore, scope: MemoryScope, queries: list[tuple[str, s
         (vector,) = embedder.embed([query], "query")
         return op.SearchVector(scope=scope, vector=vector, model=embedder.model_id, visibility=seen, limit=50)
 
-    def recall(query: str) -> Any:
-        hits, near = store.execute((words(query), vectors(query)))
-        ids = tuple(dict.fromkeys(hit.node.id for hit in (*hits[:10], *near[:10])))[:10]
-        return store.execute((op.Adjacent(scope=scope, ids=ids, visibility=seen),))
-
     found = sum(
         wanted in [hit.node.content for hit in store.execute((words(query),))[0][:10]] for query, wanted in queries
     )
     return {
         "words": times(lambda query: store.execute((words(query),)), asked),
         "vectors": times(lambda query: store.execute((vectors(query),)), asked),
-        "recall": times(recall, asked),
+        "recall": times(lambda query: memory.recall(scope, query), asked),
         "found": round(found / len(queries), 3),
         "vector recall": vector_recall(store, vectors, asked[:50]),
     }

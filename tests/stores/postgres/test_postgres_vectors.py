@@ -168,11 +168,19 @@ class TestLeftovers:
         store.close()
 
 
+def packed_rows(owner: int, texts: list[words.Text]) -> list[words.Row]:
+    """The words of texts as the database gives them."""
+    rows: dict[int, tuple[list[int], list[int], bytes]] = {}
+    for term, run, raw in zip(*words.entries(texts), strict=True):
+        runs, counts, held = rows.get(term, ([], [], b""))
+        rows[term] = ([*runs, run], [*counts, len(raw)], held + raw)
+    return [(owner, term, *row) for term, row in rows.items()]
+
+
 class TestPackedWords:
     def test_scores_are_the_same_without_numpy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         texts = [words.analysed(n, "", f"tea {'lighthouse ' * (n % 3)} word{n % 7}") for n in range(2000)]
-        terms, runs, packed = words.entries(texts)
-        rows = [(7, term, run, raw) for term, run, raw in zip(terms, runs, packed, strict=True)]
+        rows = packed_rows(7, texts)
         sizes = [(7, 2000, sum(text.length for text in texts), 2000)]
         wanted = {words.term_key("lighthous"), words.term_key("word3")}
         asked = [row for row in rows if row[1] in wanted]
@@ -189,8 +197,7 @@ class TestPackedWords:
         texts = [
             words.analysed(n, "", " ".join(rng.choices(WORDS, range(len(WORDS), 0, -1), k=9))) for n in range(3000)
         ]
-        terms, runs, packed = words.entries(texts)
-        rows = [(7, term, run, raw) for term, run, raw in zip(terms, runs, packed, strict=True)]
+        rows = packed_rows(7, texts)
         sizes = [(7, 3000, sum(text.length for text in texts), 3000)]
         for asked in (WORDS[:1], WORDS[:4], WORDS[-3:], [WORDS[0], WORDS[-1]]):
             wanted = {words.term_key(word) for word in asked}
@@ -201,6 +208,13 @@ class TestPackedWords:
                 assert best.found == whole.found
                 assert len(best.docs) >= min(keep, whole.found)
                 assert best.docs == whole.docs[: len(best.docs)]
+
+    def test_what_was_written_after_the_sizes_were_read_is_left_to_the_next_query(self) -> None:
+        texts = [words.analysed(n, "", "tea") for n in range(2 * words.RUN)]
+        whole = words.score([(7, len(texts), len(texts), len(texts))], packed_rows(7, texts), 9999)
+        assert sorted(whole.docs) == list(range(len(texts)))
+        seen = words.score([(7, 1000, 1000, 1000)], packed_rows(7, texts), 9999)
+        assert sorted(seen.docs) == list(range(words.RUN))
 
     def test_what_leaves_is_what_came(self) -> None:
         texts = [words.analysed(n, "", "tea and more tea") for n in (0, 5, 1023)]

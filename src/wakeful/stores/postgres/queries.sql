@@ -236,9 +236,11 @@ ORDER BY array_position(%(ids)s::text[], a.id::text), b.distance
 -- name: sizes
 SELECT id, nodes, words, next_doc FROM wakeful.scopes WHERE path = ANY (%(paths)s) AND nodes > 0
 
+-- One row for an owner and a term: a term that stands in most texts has hundreds of its own.
 -- name: words
-SELECT owner, term, chunk, entries FROM wakeful.words
-WHERE owner = {owners} AND term = ANY (%(terms)s) ORDER BY owner, term
+SELECT owner, term, array_agg(chunk ORDER BY chunk), array_agg(octet_length(entries) ORDER BY chunk),
+    string_agg(entries, ''::bytea ORDER BY chunk)
+FROM wakeful.words WHERE owner = {owners} AND term = ANY (%(terms)s) GROUP BY owner, term ORDER BY owner, term
 
 -- name: hits_by_doc
 SELECT {columns}, c.score

@@ -19,6 +19,7 @@ from wakeful.stores.postgres.codec import (
     change_of,
     edge_of,
     node_of,
+    numbers,
     scope_of,
     sketch_of_row,
     whole_node_of,
@@ -172,9 +173,9 @@ def _by_words(each: op.SearchText, columns: str) -> Steps[Sequence[tuple[Any, ..
             "from_docs",
             **who,
             **shown(each.visibility),
-            owners=scored.owners[:end],
-            docs=scored.docs[:end],
-            scores=scored.scores[:end],
+            owners=numbers(scored.owners[:end]),
+            docs=numbers(scored.docs[:end]),
+            scores=numbers(scored.scores[:end]),
             limit=each.limit,
         )
         if len(hits) >= each.limit or end >= scored.found:

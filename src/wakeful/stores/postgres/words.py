@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
 from wakeful.stores import bm25
@@ -117,25 +118,38 @@ _MAX_TIES = 5_000
 """Documents of one score that are taken at once so that they can be put in id order."""
 
 
-def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[tuple[int, int, int, bytes]], keep: int) -> Scored:
+Row = tuple[int, int, Sequence[int], Sequence[int], bytes]
+"""Owner, term, runs in rising order, bytes of each run's entries, and the entries of all of them together."""
+
+
+Held = tuple[int, Sequence[int], Sequence[int], bytes]
+"""The entries of a term and an owner: the owner's first place, and ``Row`` from its runs on."""
+
+
+def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[Row], keep: int) -> Scored:
     """Score every document that holds any of the terms by BM25.
 
-    ``sizes``: owner, documents, terms in all, documents ever numbered. ``rows``: owner, term, run, entries. ``keep``: how
-    many of the best are wanted; more are given when scores tie.
+    ``sizes``: owner, documents, terms in all, documents ever numbered. ``keep``: how many of the best are wanted; more are
+    given when scores tie.
     """
     total = sum(size[1] for size in sizes)
     mean = sum(size[2] for size in sizes) / total if total else 0.0
-    by_term: defaultdict[int, list[tuple[int, int, bytes]]] = defaultdict(list)
+    by_term: defaultdict[int, list[Held]] = defaultdict(list)
     base: dict[int, int] = {}
     reach = 0
     runs: dict[int, int] = {}
     for owner, _, _, numbered in sizes:
         base[owner], runs[owner] = reach, numbered // RUN + 1
         reach += runs[owner] * RUN
-    for owner, term, run, raw in rows:
-        if run < runs.get(owner, 0):  # What was written after the sizes were read is left to the next query.
-            by_term[term].append((owner, run, raw))
-    found, count = _score_arrays(by_term, base, reach, total, mean, keep)
+    for owner, term, held, counts, raw in rows:
+        # What was written after the sizes were read is left to the next query.
+        known = bisect_left(held, runs.get(owner, 0))
+        if known < len(held):
+            held, counts = held[:known], counts[:known]
+            raw = raw[: sum(counts)]
+        if known:
+            by_term[term].append((base[owner], held, counts, raw))
+    found, count = _score_arrays(by_term, reach, total, mean, keep)
     places = sorted((start, owner) for owner, start in base.items())
     starts = [start for start, _ in places]
     at = [bisect_right(starts, document) - 1 for document, _ in found]
@@ -148,8 +162,7 @@ def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[tuple[int, 
 
 
 def _score_arrays(
-    by_term: dict[int, list[tuple[int, int, bytes]]],
-    base: dict[int, int],
+    by_term: dict[int, list[Held]],
     reach: int,
     total: int,
     mean: float,
@@ -158,24 +171,30 @@ def _score_arrays(
     try:
         import numpy as np
     except ModuleNotFoundError:
-        plain = _score_plainly(by_term, base, total, mean)
+        plain = _score_plainly(by_term, total, mean)
         return plain, len(plain)
     if not by_term:
         return [], 0
-    rows: list[tuple[int, bytes, float]] = []
+    starts: list[Any] = []
+    sizes: list[int] = []
+    weights: list[float] = []
+    lengths: list[int] = []
     for held in by_term.values():
-        weight = bm25.idf(total, sum(len(raw) for _, _, raw in held) // 4) * (bm25.K1 + 1)
-        rows += [(base[owner] + run * RUN, raw, weight) for owner, run, raw in held]
-    packed = np.frombuffer(b"".join(raw for _, raw, _ in rows), dtype="<u4")
-    counts = np.array([len(raw) // 4 for _, raw, _ in rows])
-    places = np.repeat(np.array([start for start, _, _ in rows]), counts)
+        size = sum(len(raw) for *_, raw in held) // 4
+        weights.append(bm25.idf(total, min(size, total)) * (bm25.K1 + 1))
+        lengths.append(size)
+        for start, runs, counts, _ in held:
+            starts.append(start + np.array(runs) * RUN)
+            sizes += counts
+    packed = np.frombuffer(b"".join(raw for held in by_term.values() for *_, raw in held), dtype="<u4")
+    places = np.repeat(np.concatenate(starts), np.array(sizes) // 4)
     places += packed >> 22
     frequency = (packed >> 16 & 63).astype(np.float32)
     share = (packed & 65_535).astype(np.float32)
     share *= np.float32(bm25.K1 * bm25.B / (mean or 1.0))
     share += frequency + np.float32(bm25.K1 * (1 - bm25.B))
     np.divide(frequency, share, out=share)
-    share *= np.repeat(np.array([weight for _, _, weight in rows], dtype=np.float32), counts)
+    share *= np.repeat(np.array(weights, dtype=np.float32), lengths)
     scores = np.bincount(places, weights=share, minlength=reach)
     count = int(np.count_nonzero(scores > 0))
     hit = np.flatnonzero(scores >= _least(scores, places, by_term, keep) if count > keep else scores > 0)
@@ -189,14 +208,14 @@ def _score_arrays(
     return result, count
 
 
-def _least(scores: Any, places: Any, by_term: dict[int, list[tuple[int, int, bytes]]], keep: int) -> float:
+def _least(scores: Any, places: Any, by_term: dict[int, list[Held]], keep: int) -> float:
     """A score that the best ``keep`` documents surely reach: so many hold the rarest term that has as many documents.
 
     It spares a look at all documents that hold a common term and nothing else.
     """
     start, fewest, chosen = 0, sys.maxsize, None
     for held in by_term.values():
-        count = sum(len(raw) for _, _, raw in held) // 4
+        count = sum(len(raw) for *_, raw in held) // 4
         if keep <= count < fewest:
             fewest, chosen = count, slice(start, start + count)
         start += count
@@ -207,15 +226,14 @@ def _least(scores: Any, places: Any, by_term: dict[int, list[tuple[int, int, byt
     return float(reached[len(reached) - keep])
 
 
-def _score_plainly(
-    by_term: dict[int, list[tuple[int, int, bytes]]], base: dict[int, int], total: int, mean: float
-) -> list[tuple[int, float]]:
+def _score_plainly(by_term: dict[int, list[Held]], total: int, mean: float) -> list[tuple[int, float]]:
     scores: defaultdict[int, float] = defaultdict(float)
     for held in by_term.values():
-        weight = bm25.idf(total, sum(len(raw) // 4 for _, _, raw in held))
-        for owner, run, raw in held:
-            start = base[owner] + run * RUN
-            for entry in _array(raw):
-                value = bm25.saturation(entry >> 16 & 63, entry & 65_535, mean)
-                scores[start + (entry >> 22)] += weight * value
+        weight = bm25.idf(total, min(sum(len(raw) for *_, raw in held) // 4, total))
+        for start, runs, counts, raw in held:
+            entries = iter(_array(raw))
+            for run, size in zip(runs, counts, strict=True):
+                for entry in islice(entries, size // 4):
+                    value = bm25.saturation(entry >> 16 & 63, entry & 65_535, mean)
+                    scores[start + run * RUN + (entry >> 22)] += weight * value
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
