@@ -4,12 +4,12 @@
     WAKEFUL_TEST_POSTGRES=postgresql://... python bench/postgres_latency.py
 
 ``recall`` is ``Memory.recall`` whole, encoding (static embedder) and ranking included, as a plain role under row-level
-security; ``words`` and ``vectors`` are the store's two searches alone, 50 hits each with their rows. Texts are generated: 8 to 24 words of a vocabulary
-of 30,000 by the law of Zipf and Mandelbrot, set so that the commonest word stands in a quarter of the texts and the
-words of a query together in 13 % (median; LoCoMo: a fifth, 13 %); a query is 3 to 6 words of one text. Wall time of a warm
-store over a local socket, and the client's own CPU; ``found``: how often the text that the query was made of is among the
-first ten by words. Vectors above 20,000 rows come from the approximate index; ``vector recall`` is the share of the exact
-first ten among its first ten.
+security; ``words`` and ``vectors`` are the store's two searches alone, 50 hits each with their rows. Texts are
+generated: 8 to 24 words of a vocabulary of 30,000 by the law of Zipf and Mandelbrot, set so that the commonest word
+stands in a quarter of the texts and the words of a query together in 13 % (median; LoCoMo: a fifth, 13 %); a query is 3
+to 6 words of one text. Wall time of a warm store over a local socket, and the client's own CPU; ``found``: how often
+the text that the query was made of is among the first ten by words. Vectors above 20,000 rows come from the approximate
+index; ``vector recall`` is the share of the exact first ten among its first ten.
 """
 
 from __future__ import annotations
