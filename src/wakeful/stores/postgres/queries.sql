@@ -234,7 +234,13 @@ WHERE a.id = ANY (%(ids)s) AND a.session IS NOT NULL AND a.owner = {owners}
 ORDER BY array_position(%(ids)s::text[], a.id::text), b.distance
 
 -- name: sizes
-SELECT id, nodes, words, next_doc FROM wakeful.scopes WHERE path = ANY (%(paths)s) AND nodes > 0
+SELECT id, nodes, words, next_doc
+-- name: vector_sizes
+, (SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'wakeful.vectors'::regclass),
+    (SELECT id FROM wakeful.models WHERE name = %(model)s),
+    to_regclass('wakeful.vectors_near_' || (SELECT id FROM wakeful.models WHERE name = %(model)s)) IS NOT NULL
+-- name: from_scopes
+FROM wakeful.scopes WHERE path = ANY (%(paths)s) AND nodes > 0
 
 -- One row for an owner and a term: a term that stands in most texts has hundreds of its own.
 -- name: words
@@ -253,12 +259,6 @@ JOIN wakeful.nodes n ON n.owner = c.owner AND n.doc = c.doc
 JOIN wakeful.scopes o ON o.id = n.owner
 WHERE n.owner = {owners} AND {visible}
 ORDER BY c.score DESC, n.id LIMIT %(limit)s
-
--- name: vector_sizes
-SELECT (SELECT coalesce(sum(nodes), 0)::bigint FROM wakeful.scopes WHERE path = ANY (%(paths)s)),
-    (SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = 'wakeful.vectors'::regclass),
-    (SELECT id FROM wakeful.models WHERE name = %(model)s),
-    to_regclass('wakeful.vectors_near_' || (SELECT id FROM wakeful.models WHERE name = %(model)s)) IS NOT NULL
 
 -- name: hits_near
 SELECT {columns}, -c.away

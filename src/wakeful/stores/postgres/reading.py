@@ -136,8 +136,9 @@ def adjacent(each: op.Adjacent) -> Steps[tuple[tuple[str, int, Sketch], ...]]:
 def find_candidates(each: op.FindCandidates) -> Steps[tuple[op.Found, ...]]:
     """Give what the words find and what is nearest, as sketches."""
     words, near = candidates.searches(each)
-    by_words = () if words is None else (yield from _by_words(words, "outlines_by_doc"))
-    by_meaning = () if near is None else (yield from _by_vector(near, "outlines_near"))
+    sizes = yield from _sizes(each.scope, each.model if near is not None else None)
+    by_words = () if words is None else (yield from _by_words(words, "outlines_by_doc", sizes))
+    by_meaning = () if near is None else (yield from _by_vector(near, "outlines_near", sizes))
     sketches = {row[0]: sketch_of_row(row, each.terms) for row in (*by_words, *by_meaning)}
     scores = {row[0]: row[OUTLINE] for row in by_words}
     cosines = {row[0]: row[OUTLINE] for row in by_meaning}
@@ -146,23 +147,33 @@ def find_candidates(each: op.FindCandidates) -> Steps[tuple[op.Found, ...]]:
 
 def search_text(each: op.SearchText) -> Steps[tuple[op.TextHit, ...]]:
     """Give the rows that the words find, best first."""
-    hits = yield from _by_words(each, "hits_by_doc")
+    hits = yield from _by_words(each, "hits_by_doc", (yield from _sizes(each.scope)))
     return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
 
 
 def search_vector(each: op.SearchVector) -> Steps[tuple[op.TextHit, ...]]:
     """Give the rows nearest by cosine."""
-    hits = yield from _by_vector(each, "hits_near")
+    hits = yield from _by_vector(each, "hits_near", (yield from _sizes(each.scope, each.model)))
     return tuple(op.TextHit(node_of(row), row[COLUMNS]) for row in hits)
 
 
-def _by_words(each: op.SearchText, columns: str) -> Steps[Sequence[tuple[Any, ...]]]:
+def _sizes(scope: MemoryScope, model: str | None = None) -> Steps[Sequence[tuple[Any, ...]]]:
+    """Give owner, rows, words and documents ever numbered of each scope that the reader sees.
+
+    For a model, behind them: vectors of all owners about, the model's number, and whether its vectors have an index.
+    """
+    paths = reader(scope)["paths"]
+    if model is None:
+        return (yield from run("sizes", "from_scopes", paths=paths))
+    return (yield from run("sizes", "vector_sizes", "from_scopes", paths=paths, model=model))
+
+
+def _by_words(each: op.SearchText, columns: str, sizes: Sequence[tuple[Any, ...]]) -> Steps[Sequence[tuple[Any, ...]]]:
     """Give these columns of the rows that the words find, and each one's score, best first."""
     terms = list({words.term_key(term): None for term in each.terms})
     if not terms or each.limit <= 0:
         return ()
     who = reader(each.scope)
-    sizes = yield from run("sizes", paths=who["paths"])
     rows = yield from run("words", paths=who["paths"], terms=terms)
     many = _with_spare(each.limit)
     while True:
@@ -187,12 +198,17 @@ def _with_spare(limit: int) -> int:
     return limit + limit // _SPARE + 8
 
 
-def _by_vector(each: op.SearchVector, columns: str) -> Steps[Sequence[tuple[Any, ...]]]:
+def _by_vector(
+    each: op.SearchVector, columns: str, sizes: Sequence[tuple[Any, ...]]
+) -> Steps[Sequence[tuple[Any, ...]]]:
     """Give these columns of the rows nearest by cosine, and each one's cosine, best first."""
     query = HalfVector(unit(each.vector, "the query's vector"))
     who = reader(each.scope)
-    ((held, everywhere, model, indexed),) = yield from run("vector_sizes", paths=who["paths"], model=each.model)
-    if model is None or not held or each.limit <= 0:
+    if not sizes or each.limit <= 0:
+        return ()
+    held = sum(size[1] for size in sizes)
+    *_, everywhere, model, indexed = sizes[0]
+    if model is None:
         return ()
     values = {**who, **shown(each.visibility), "vector": query, "limit": each.limit}
     many = min(_with_spare(each.limit), held)

@@ -126,7 +126,7 @@ Held = tuple[int, Sequence[int], Sequence[int], bytes]
 """The entries of a term and an owner: the owner's first place, and ``Row`` from its runs on."""
 
 
-def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[Row], keep: int) -> Scored:
+def score(sizes: Sequence[Sequence[int]], rows: Sequence[Row], keep: int) -> Scored:
     """Score every document that holds any of the terms by BM25.
 
     ``sizes``: owner, documents, terms in all, documents ever numbered. ``keep``: how many of the best are wanted; more are
@@ -138,7 +138,7 @@ def score(sizes: Sequence[tuple[int, int, int, int]], rows: Sequence[Row], keep:
     base: dict[int, int] = {}
     reach = 0
     runs: dict[int, int] = {}
-    for owner, _, _, numbered in sizes:
+    for owner, _, _, numbered, *_ in sizes:
         base[owner], runs[owner] = reach, numbered // RUN + 1
         reach += runs[owner] * RUN
     for owner, term, held, counts, raw in rows:
