@@ -4,7 +4,9 @@ Run: ``python bench/recall_during_nap.py`` (SQLite in a temporary folder; ``--ur
 
 One process recalls in a scope of 20,000 turns. Meanwhile quick naps run one behind another over 500 fresh turns each, in
 another process, or in a thread of the same one. Idle and busy spells alternate, so that what else the machine does hits
-both alike; a recall counts as busy when a nap ran at its beginning and at its end. Wall-clock milliseconds and their ratio.
+both alike; a recall counts as busy when a nap ran at its beginning and at its end. Wall-clock milliseconds, and beside them
+the CPU time of the recalling thread: what a recall itself does more while a nap runs, whatever else wants the processor. A
+thread shares the interpreter's lock with the nap, so naps of a busy process belong into another one.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,8 +43,30 @@ def fill(store: Store, texts: list[str]) -> None:
         store.execute((PutNodes(SCOPE, nodes(SCOPE, texts[first : first + SIDE], embedder, first)),))
 
 
-def nap_on(url: str, wanted: Any, napping: Any, over: Any, naps: Any, seed: int) -> None:
-    """While ``wanted`` is set, write fresh turns and tend the scope; ``napping`` is set during the tending alone."""
+@dataclass
+class Count:
+    """A number that threads of one process share."""
+
+    value: int = 0
+
+
+@dataclass
+class Signals:
+    """What the recalls and the naps tell each other."""
+
+    wanted: Any
+    """Set while naps are to run."""
+    napping: Any
+    """Set while the scope is being tended."""
+    over: Any
+    recalls: Any
+    """Recalls made while naps were wanted."""
+    naps: Any
+
+
+def nap_on(url: str, signals: Signals, seed: int) -> None:
+    """While it is wanted, write fresh turns, wait until recalls have met them, and tend the scope."""
+    wanted, napping, over = signals.wanted, signals.napping, signals.over
     store = open_store(url)
     turns, embedder, tender = Turns(seed), StaticEmbedder(), Tender(store)
     at = START + timedelta(days=40)
@@ -55,12 +80,14 @@ def nap_on(url: str, wanted: Any, napping: Any, over: Any, naps: Any, seed: int)
         first = rows[0].asserted_at
         fresh = tuple(moved(row, at - timedelta(hours=10) + (row.asserted_at - first)) for row in rows)
         store.execute((PutNodes(SCOPE, fresh),))
-        time.sleep(0.3)  # long enough for the recalls to meet the fresh turns: it is the nap that is measured
+        met = signals.recalls.value + 3  # it is the nap that is measured, not the reading of the fresh turns
+        while signals.recalls.value < met and wanted.is_set():
+            time.sleep(0.005)
         napping.set()
         report = tender.tend(SCOPE, "quick_nap", at=at)
         napping.clear()
         assert report.status == "done", report
-        naps.value += 1
+        signals.naps.value += 1
     store.close()
 
 
@@ -71,34 +98,41 @@ def moved(row: Any, at: datetime) -> Any:
 
 
 @contextmanager
-def napper(url: str, where: str) -> Iterator[tuple[Any, Any, Any]]:
-    """Something that naps on demand: (wanted, napping, naps)."""
+def napper(url: str, where: str) -> Iterator[Signals]:
+    """Something that naps on demand."""
+    signals: Signals
     if where == "thread":
-        wanted, napping, over = threading.Event(), threading.Event(), threading.Event()
-        naps: Any = type("Count", (), {"value": 0})()
-        other: Any = threading.Thread(target=nap_on, args=(url, wanted, napping, over, naps, 2))
+        signals = Signals(*(threading.Event() for _ in range(3)), Count(), Count())
+        other: Any = threading.Thread(target=nap_on, args=(url, signals, 2))
     else:
         context = multiprocessing.get_context("spawn")
-        wanted, napping, over, naps = context.Event(), context.Event(), context.Event(), context.Value("i", 0)
-        other = context.Process(target=nap_on, args=(url, wanted, napping, over, naps, 3))
+        signals = Signals(*(context.Event() for _ in range(3)), context.Value("i", 0), context.Value("i", 0))
+        other = context.Process(target=nap_on, args=(url, signals, 3))
     other.start()
     try:
-        yield wanted, napping, naps
+        yield signals
     finally:
-        over.set()
+        signals.over.set()
         other.join()
 
 
-def spell(memory: Memory, ask: Callable[[], str], seconds: float, napping: Any | None) -> list[float]:
-    """Recall for a while; with ``napping`` only what fell into a nap counts."""
+Time = tuple[float, float]
+"""Milliseconds of one recall: on the wall, and of its thread's CPU."""
+
+
+def spell(memory: Memory, ask: Callable[[], str], seconds: float, signals: Signals | None) -> list[Time]:
+    """Recall for a while; with ``signals`` only what fell into a nap counts."""
+    napping = signals.napping if signals is not None else None
     times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         question = ask()
         before = napping is None or napping.is_set()
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.thread_time()
         memory.recall(SCOPE, question)
-        spent = (time.perf_counter() - started) * 1_000
+        spent = (time.perf_counter() - started) * 1_000, (time.thread_time() - worked) * 1_000
+        if signals is not None:
+            signals.recalls.value += 1
         if before and (napping is None or napping.is_set()):
             times.append(spent)
     return times
@@ -110,27 +144,27 @@ def measure(url: str, where: str, texts: list[str], spells: int, seconds: float)
     def ask() -> str:
         return turns.query(rng.choice(texts))
 
-    idle: list[float] = []
-    busy: list[float] = []
-    with Memory.open(url, embedder="static") as memory, napper(url, where) as (wanted, napping, naps):
+    idle: list[Time] = []
+    busy: list[Time] = []
+    with Memory.open(url, embedder="static") as memory, napper(url, where) as signals:
         spell(memory, ask, 2.0, None)
         for _ in range(spells):
             idle += spell(memory, ask, seconds, None)
-            wanted.set()
-            napping.wait(60)
-            busy += spell(memory, ask, seconds, napping)
-            wanted.clear()
-            while napping.is_set():
+            signals.wanted.set()
+            busy += spell(memory, ask, seconds, signals)
+            signals.wanted.clear()
+            while signals.napping.is_set():
                 time.sleep(0.01)
             time.sleep(0.2)
-        count = naps.value
-    idle.sort()
-    busy.sort()
+        count = signals.naps.value
     row: dict[str, Any] = {"naps": count, "idle_recalls": len(idle), "busy_recalls": len(busy)}
-    for share in (50, 95):
-        at = share / 100
-        row[f"idle_p{share}_ms"], row[f"busy_p{share}_ms"] = idle[int(len(idle) * at)], busy[int(len(busy) * at)]
-        row[f"ratio_p{share}"] = row[f"busy_p{share}_ms"] / row[f"idle_p{share}_ms"]
+    for place, kind in ((0, ""), (1, "_cpu")):
+        calm, tended = (sorted(each[place] for each in times) for times in (idle, busy))
+        for share in (50, 95):
+            at = share / 100
+            row[f"idle_p{share}{kind}_ms"] = calm[int(len(calm) * at)]
+            row[f"busy_p{share}{kind}_ms"] = tended[int(len(tended) * at)]
+            row[f"ratio_p{share}{kind}"] = row[f"busy_p{share}{kind}_ms"] / row[f"idle_p{share}{kind}_ms"]
     return row
 
 

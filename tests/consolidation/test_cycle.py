@@ -98,6 +98,22 @@ def test_a_worker_that_lost_its_lease_changes_nothing_more(world, monkeypatch):
     assert picture(world) == before
 
 
+def test_a_missed_night_is_caught_up(world):
+    world.tend()
+    world.put(memory("n1", "Ana likes tea", hours=-2), memory("n2", "ana likes tea!", hours=-1))
+    world.now = NOW + timedelta(days=5)
+    assert next(phase for phase in world.tend(at=world.now).phases if phase.name == "merge").changed == 2
+    world.now = NOW + timedelta(days=12)
+    assert next(phase for phase in world.tend(at=world.now).phases if phase.name == "merge").rows_read == 0
+
+
+def test_a_window_that_is_full_says_so(world):
+    busy_world(world)
+    assert world.tend("quick_nap", dry_run=True).notes == ()
+    (note,) = world.tend("quick_nap", settings=TendingSettings(window_limit=10)).notes
+    assert "newest 10 rows" in note
+
+
 class Killed(BaseException):
     """The process dies here."""
 

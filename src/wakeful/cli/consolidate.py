@@ -160,6 +160,8 @@ def _show(report: ConsolidationReport, as_json: bool, *, short: bool = False) ->
         f" {changed}",
         flush=True,
     )
+    for note in report.notes:
+        print(f"  {note}")
     if report.status == "busy":
         print("  another worker has the scope; the lease of one that died runs out within a minute")
     if short:

@@ -93,6 +93,7 @@ def _phases(job: Run, clock: datetime, state: dict[str, Any], lease: Lease | Non
         job.scope,
         started_at,
         lookback_hours=job.settings.lookback_hours,
+        since=since,
         limit=job.settings.window_limit,
         owned_only=True,
     )
@@ -143,10 +144,18 @@ def _phases(job: Run, clock: datetime, state: dict[str, Any], lease: Lease | Non
         started_at=started_at,
         finished_at=(yield from now()),
         dry_run=job.dry_run,
+        notes=_window_notes(recent, job.settings.window_limit),
         status=status,  # type: ignore[arg-type]  # one of the literals above
         phases=tuple(reports),
         operations=tuple(operations),
     )
+
+
+def _window_notes(recent: Sequence[Any], limit: int) -> tuple[str, ...]:
+    """Say when not all that is recent was looked at."""
+    if len(recent) < limit:
+        return ()
+    return (f"the window holds the newest {limit:,} rows; what was written before them was left out",)
 
 
 def _write(job: Run, lease: Lease, outcome: Outcome, checkpoint: dict[str, Any]) -> Flow[None]:

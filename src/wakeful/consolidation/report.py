@@ -102,6 +102,8 @@ class ConsolidationReport:
     """``partial``: a phase failed; ``busy``: another worker has the scope's lease; ``stopped``: the lease was lost or
     the time was up, and what was done until then stands."""
     phases: tuple[PhaseReport, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a person would want to know of the cycle as a whole."""
     operations: tuple[Any, ...] = field(default=(), repr=False)
     """In a dry run: the operations that would have been run, in order."""
 

@@ -14,7 +14,8 @@ class TendingSettings:
     """Knobs of the phases. Unknown keys are refused by ``TendingSettings.of``."""
 
     lookback_hours: float = 24.0
-    """How far the window of recent nodes reaches back from the start of the cycle."""
+    """How far the window of recent nodes reaches back from the start of the cycle, at least: after a missed night it
+    reaches back to the last cycle of its cadence."""
     window_limit: int = 5_000
     """Most nodes of a window; the newest are taken and the report says so."""
     strengthen_rate: float = 0.1

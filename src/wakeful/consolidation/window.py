@@ -19,15 +19,17 @@ def recent_nodes(
     started_at: datetime,
     *,
     lookback_hours: float,
+    since: datetime | None = None,
     layers: tuple[MemoryLayer, ...] = (MemoryLayer.SEMANTIC, MemoryLayer.EPISODIC),
     limit: int | None = None,
     owned_only: bool = False,
 ) -> Flow[tuple[MemoryNode, ...]]:
-    """Nodes that the scope sees, updated within the lookback, newest first. No upper bound."""
+    """Nodes that the scope sees, updated within the lookback or after ``since``, newest first. No upper bound."""
+    start = cutoff(started_at, lookback_hours)
     query = QueryNodes(
         scope=scope,
         visibility=Visibility(at=started_at, layers=layers),
-        updated_since=cutoff(started_at, lookback_hours),
+        updated_since=start if since is None else min(start, since),
         owned_only=owned_only,
         limit=limit,
     )
