@@ -81,7 +81,7 @@ class TurnFlow(ModelSteps, ToolSteps):
             case fx.MaybeCompact():
                 return isinstance(parts.compactor, NoOp)
             case fx.CheckCalls():
-                return not parts.hooks.at("before_tool") and parts.gate is None
+                return not parts.hooks.at("before_tool")
             case fx.WriteMemory():
                 return parts.memory is None and not self._due()
             case _:
