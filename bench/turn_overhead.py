@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from common import parse, save
+from wakeful.assembly.context import ContextConfig
 from wakeful.compaction.compactor import NoOp, WindowManager
 from wakeful.engine.agent import Agent
 from wakeful.needs import ChatReply, ChatRequest, Done, TextDelta, ToolCall, Usage
@@ -142,8 +143,11 @@ def main() -> None:
         result["sqlite sessions"] = {str(size): timed(make, size, 60) for size in SIZES}
         if args.nodes:
             memory = memory_of(folder, args.nodes)
-            make = lambda: Agent(Instant(False), memory=memory, scope="org:acme/user:ana", tracer=False)  # noqa: E731
+            whose = {"memory": memory, "scope": "org:acme/user:ana", "tracer": False}
+            make = lambda: Agent(Instant(False), **whose)  # noqa: E731
             result[f"memory of {args.nodes} nodes"] = {"200": timed(make, 200, 60)}
+            make = lambda: Agent(Instant(False), context=ContextConfig(), **whose)  # noqa: E731
+            result["the same, prompt assembled in strata"] = {"200": timed(make, 200, 60)}
     for name, figures in result.items():
         print(name, figures)
     print(save("turn_overhead", result, inputs={"sizes": SIZES, "turns": TURNS, "nodes": args.nodes}, out=args.out))
