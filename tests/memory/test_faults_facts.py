@@ -82,6 +82,35 @@ def test_a_later_value_supersedes_and_the_old_one_keeps_its_interval(memory: Mem
     assert ("add", "Ana moved to Rome") in told
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I live in Oslo and work as a nurse", "I work as a nurse"),
+        ("I work as a nurse, live in Oslo", "I work as a nurse"),
+        ("I'm allergic to nuts and live in Oslo", "I'm allergic to nuts"),
+        ("I live in Oslo, and I love jazz", "I love jazz"),
+        ("I live in Oslo. I love jazz.", "I love jazz."),
+        ("I live in Oslo. The cellar is full of jazz records.", "I live in Oslo. The cellar is full of jazz records."),
+    ],
+)
+@pytest.mark.parametrize("as_turn", [True, False])
+def test_what_is_said_beside_a_value_is_not_retired_with_it(
+    memory: Memory, scope: MemoryScope, said: str, kept: str, as_turn: bool
+) -> None:
+    memory.remember(scope, [Turn(said, at=day(1))] if as_turn else said, at=day(1))
+    memory.remember(scope, "I moved to Rome", at=day(2, 20))
+    held = contents(memory, scope, "nurse nuts jazz records Oslo Rome", layers=["semantic"])
+    assert "I moved to Rome" in held
+    assert "I live in Oslo" not in {text.rstrip(".") for text in held}
+    if not (as_turn and kept == said):  # The turn itself keeps what no pattern reads.
+        assert kept in held
+
+
+@pytest.mark.parametrize("said", ["Ana lives in Oslo, Norway", "I like rock and roll", "We decided to wait and see"])
+def test_one_thing_said_is_one_fact(memory: Memory, scope: MemoryScope, said: str) -> None:
+    assert [each.node.content for each in memory.remember(scope, said, at=day(1)).written] == [said]
+
+
 @pytest.mark.parametrize("late", ["Ana was in Oslo until Feb", "Ana used to live in Oslo"])
 def test_a_late_arrival_about_the_past_does_not_win(memory: Memory, scope: MemoryScope, late: str) -> None:
     memory.remember(scope, "Ana lives in Rome", at=day(2, 20))

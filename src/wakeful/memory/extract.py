@@ -85,8 +85,29 @@ _WORTHWHILE = re.compile(
 
 
 def sentences(text: str) -> list[str]:
-    """Cut a text into statements."""
-    return [part for each in _SENTENCE.split(text) if each and (part := _LEAD.sub("", each.strip()))]
+    """Cut a text into statements.
+
+    One that says two things of one subject becomes two, the subject repeated, where both are claims: what is retired with
+    the one must not take the other along.
+    """
+    parts = [part for each in _SENTENCE.split(text) if each and (part := _LEAD.sub("", each.strip()))]
+    return [statement for part in parts for statement in _parted(part)]
+
+
+def _parted(sentence: str) -> list[str]:
+    subject = _SUBJECT.match(sentence)
+    if subject is None or sentence.endswith(("?", "？")):
+        return [sentence]
+    for joint in _JOINT.finditer(sentence):
+        head, tail = sentence[: joint.start()], sentence[joint.end() :]
+        tail = f"{subject[0].rstrip()} {tail}"
+        if claim_of(head) is not None and claim_of(tail) is not None:
+            return [head, *_parted(tail)]
+    return [sentence]
+
+
+_SUBJECT = re.compile(r"(?:I|[Ww]e|[Tt]he user|[A-ZÀ-ÖØ-Þ][\w-]*(?: [A-ZÀ-ÖØ-Þ][\w-]*)?)(?=[ '’])")
+_JOINT = re.compile(r",?\s+(?:and|but)\s+(?:then\s+)?|,\s+")
 
 
 def _fact(sentence: str, turn: Said, index: int) -> Fact | None:

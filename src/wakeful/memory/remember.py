@@ -160,7 +160,18 @@ def _read_text(
     label = options.label
     if layer is MemoryLayer.EPISODIC and not label:
         label = dated_label(options.speaker, at)
-    claim = claim_of(content, speaker=options.speaker, at=at) if layer is MemoryLayer.SEMANTIC else None
+    claim = None
+    if layer is MemoryLayer.SEMANTIC:
+        # A row is retired as a whole, so it claims no more than one thing.
+        said = extract.sentences(content)
+        claims = [claim_of(each, speaker=options.speaker, at=at) for each in said]
+        apart = options.extract and options.trust != "low" and not options.label and not options.properties
+        if len(said) > 1 and apart and None not in claims:
+            for each in said:
+                _read_text(scope, each, options, at, batch, settings)
+            return
+        if len(said) < 2:
+            claim = claim_of(content, speaker=options.speaker, at=at)
     node = MemoryNode.new(
         scope=scope,
         layer=layer,
