@@ -40,6 +40,8 @@ log = logging.getLogger("wakeful.window")
 
 _get = dict.get
 
+_NOTHING = History([], [], ())
+
 SURE = 0.8
 """Score of ``Dialect.recognises`` from which a guess is final."""
 
@@ -147,6 +149,8 @@ class Window:
         """The caller's messages that ``_stable`` stands for, when they differ."""
         self._source_contents: list[Any] = []
         self._tail_edits: dict[int, tuple[Any, Any]] = {}
+        self._tail = _NOTHING
+        """What the call under way found behind ``_stable``."""
         self._tokens = 0
         self._size = 0
         self._ids: Ids | None = None
@@ -250,8 +254,8 @@ class Window:
         del self._sent[cut:], self._weights[cut:]
         self._sent += edited
         self._weights += tail
-        fresh_part = History(edited, tail, range(len(tail)))
-        return is_whole(dialect, fresh_part, before=self._weights[cut - 1] if cut else None)
+        self._tail = History(edited, tail, ())
+        return is_whole(dialect, self._tail, before=self._weights[cut - 1] if cut else None)
 
     def _edited(self, fresh: list[Any]) -> list[Any]:
         edits = self._tail_edits
@@ -289,7 +293,8 @@ class Window:
         """Move the border of what is stable up to the start of the last round."""
         assert self._dialect is not None
         cut = len(self._stable)
-        at = cut + last_start(History(self._sent[cut:], self._weights[cut:], ()), self._dialect.facts)
+        at = cut + last_start(self._tail, self._dialect.facts)
+        self._tail = _NOTHING
         if at <= cut:
             return
         moved = self._sent[cut:at]
