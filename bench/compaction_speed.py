@@ -6,8 +6,16 @@ One user, then tool rounds (``loop``), or a user's message about every eight (``
 results of 6 lines, one in seven of 60; trigger 50 %, keep 20 % of the tokens; the summariser of both is a constant.
 LangChain runs in two ways: ``langchain`` hands the messages to a function as they are; ``langchain, prompt`` writes the
 prompt for a chat model, as ours always does. Peers and ours take turns in the same process; each figure is the least CPU
-time of several. Ratios are ours over ``langchain``. Only what did its work is timed: each run is checked to have
-compacted without an error, into a valid history (and, with a summary, by the model's).
+time of several. Ratios are ours over ``langchain``.
+
+What is like what: ``langchain`` counts every message, looks for the place to cut and hands the head to a function.
+``oldest_first`` does that work, and checks every call and result besides. ``summarize (constant)`` asks the same constant
+model, with a prompt: its like is ``langchain, prompt``. ``ladder (extractive)``, the default of ``compact``, clears old
+results and writes the digest itself, out of up to 512 messages: work that others leave to a model, whose time is not in
+these figures. ``clear`` leaves a placeholder with id and values in place of each large result.
+
+Only what did its work is timed: each run is checked to have compacted without an error, into a valid history (and, with a
+summary, by the model's).
 """
 
 from __future__ import annotations

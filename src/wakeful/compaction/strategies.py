@@ -93,11 +93,12 @@ def ladder(draft: Draft) -> Flow[Outcome]:
     old = draft.old(keep)
     cut, clearing = _cut(draft, old)
     if cut or not clearing:
-        keep = to_keep(draft)
-        old = draft.old(keep)
-        if keep <= LEAST_KEPT:
-            _make_way(draft, old)
-        cut, clearing = _cut(draft, old)
+        asked, keep = keep, to_keep(draft)
+        if keep < asked or keep <= LEAST_KEPT:
+            old = draft.old(keep)
+            if keep <= LEAST_KEPT:
+                _make_way(draft, old)
+            cut, clearing = _cut(draft, old)
     if clearing:
         _clear(draft, old[cut:], draft.reached)
     cut = _extend(draft, old, cut)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -89,16 +89,29 @@ def shape_of(token: str) -> Shape | None:
 
 def tokens_of(text: str) -> list[str]:
     """Split a text into tokens; a long one without spaces (dense JSON, code) is split at its signs."""
-    tokens = text.split() if text.isascii() else _RUNS.findall(text)
-    if tokens and max(map(len, tokens)) > _LONG_TOKEN:
-        out: list[str] = []
-        for token in tokens:
-            if len(token) > _LONG_TOKEN and "://" not in token:
-                out += _PIECES.findall(token)
-            else:
-                out.append(token)
-        return out
-    return tokens
+    found = _pieces(_split(text))
+    return found if isinstance(found, list) else list(found)
+
+
+def distinct_tokens(text: str) -> dict[str, None]:
+    """Give the same, each token once, in the order in which it first stands."""
+    return dict.fromkeys(_pieces(dict.fromkeys(_split(text))))
+
+
+def _split(text: str) -> list[str]:
+    return text.split() if text.isascii() else _RUNS.findall(text)
+
+
+def _pieces(tokens: Collection[str]) -> Iterable[str]:
+    if not tokens or max(map(len, tokens)) <= _LONG_TOKEN:
+        return tokens
+    out: list[str] = []
+    for token in tokens:
+        if len(token) > _LONG_TOKEN and "://" not in token:
+            out += _PIECES.findall(token)
+        else:
+            out.append(token)
+    return out
 
 
 def quoted(text: str) -> list[str]:
