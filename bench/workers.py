@@ -112,6 +112,7 @@ def night(url: str, admin: psycopg.Connection[Any], tenants: int, workers: int) 
     before, began = load(admin), time.monotonic()
     running = [worker(url) for _ in range(workers)]
     while jobs(admin).get("succeeded", 0) < tenants // 3:
+        assert any(each.poll() is None for each in running), "every worker stopped before a third was done"
         time.sleep(0.2)
     running[0].send_signal(signal.SIGKILL)
     killed_at, held = jobs(admin).get("succeeded", 0), jobs(admin).get("doing", 0)

@@ -9,8 +9,8 @@ from tending_world import ANA, NOW, memory
 
 from wakeful.consolidation.phases.entity_links import entity_id
 from wakeful.consolidation.phases.profile import profile_id
-from wakeful.ops import GetEdges, GetState, History, PutState, QueryNodes, Touch, Visibility
-from wakeful.records import MemoryScope, Source
+from wakeful.ops import GetEdges, GetState, History, PutEdges, PutState, QueryNodes, Touch, Visibility
+from wakeful.records import MemoryEdge, MemoryScope, Source
 
 
 def alive(world, scope=ANA, **values):
@@ -331,3 +331,32 @@ def test_a_phase_never_changes_a_row_of_another_scope(world):
         world.tend(cadence)
     for name, node in before.items():
         assert world.get(name, node.scope) == node
+
+
+def test_what_a_copy_was_linked_to_its_head_is_linked_to(world):
+    world.put(memory("head", "Ana likes tea", hours=9), memory("copy", "ana likes tea!", hours=1), memory("x"))
+    edge = MemoryEdge.new(scope=ANA, source_id="x", target_id="copy", relation="ABOUT", weight=0.7, at=NOW)
+    world.store.execute((PutEdges(ANA, (edge,)),))
+    world.tend()
+    (handed_on,) = edges(world, "head", "ABOUT")
+    assert (handed_on.source_id, handed_on.target_id, handed_on.weight) == ("x", "head", 0.7)
+    assert world.phase("merge").changed == 0
+
+
+def test_a_digest_mentions_what_its_turns_mentioned_and_counts_as_one_note(world):
+    world.put(
+        *(memory(f"t{i}", f"Then Clara Jensen spoke of parcel {i}. " + "We talked of nothing new at all. " * 4,
+                 hours=24 * 29.9 - i / 60, layer="episodic", session="old") for i in range(8)),
+    )  # fmt: skip
+    world.now = NOW - timedelta(days=29.5)
+    world.tend(at=world.now)
+    key = entity_id(ANA, "Clara Jensen")
+    assert len(edges(world, key, "MENTIONS")) == 8
+    world.now = NOW + timedelta(days=1)
+    world.put(*(memory(f"n{i}", f"again Clara Jensen, {word}", layer="episodic", hours=-20)
+                for i, word in enumerate(("hungry", "tired", "merry"))))  # fmt: skip
+    world.tend(at=world.now)
+    (digest,) = {world.get(f"t{i}").superseded_by for i in range(8)}
+    assert digest in {edge.source_id for edge in edges(world, key, "MENTIONS")}
+    (parent,) = (world.get(i) for i in alive(world) if i.startswith("cl-"))
+    assert "4 notes" in parent.content

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from wakeful.terms import STOP_WORDS
+
 _TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 NEGATIONS = frozenset(
     """not no never none without cannot can't don't doesn't didn't isn't aren't wasn't won't nor
@@ -56,7 +58,8 @@ def signature(text: str) -> tuple[frozenset[str], bool, frozenset[str]]:
 def entities(text: str) -> tuple[str, ...]:
     """Names, mail addresses and codes that a text mentions, in order, each once.
 
-    A name is a run of capitalised words in mid-sentence (or at its start when it has two words or more); a code is a
+    A name is a run of capitalised words in mid-sentence (or at its start when it has two words or more), without a
+    function word at its beginning; a code is a
     token of letters and digits. Scripts without capitals give codes and addresses only.
     """
     found: dict[str, None] = {}
@@ -66,7 +69,11 @@ def entities(text: str) -> tuple[str, ...]:
         found[match.group()] = None
     run = r"[A-ZÀ-ÖØ-ÞА-ЯІЇЄ][\w'’-]+"
     for match in re.finditer(rf"{run}(?:\s+{run})+", text):
-        found[match.group()] = None
+        words_ = match.group().split()
+        while words_ and words_[0].casefold() in STOP_WORDS:
+            del words_[0]
+        if words_ and (len(words_) > 1 or words_[0].lower() not in _COMMON):
+            found[" ".join(words_)] = None
     for match in _NAME.finditer(text):
         name = match.group()
         if name.lower() not in _COMMON and not any(name in longer for longer in found):

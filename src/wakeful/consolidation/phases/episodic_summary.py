@@ -1,8 +1,9 @@
 """Old episodes are digested, a session at a time: the digest is written and checked before its sources are retired.
 
 A session is ripe when its last turn is ``summary_days`` old. The digest (``digests``) keeps every identifier of its sources:
-names, codes, numbers. Digest and retirement are one transaction, and each source points to the digest. A session that
-changed while its digest was written is left for the next cycle, and a turn that changed in the last moment is not retired.
+names, codes, numbers; and it mentions what they mentioned. Digest and retirement are one transaction, and each source points
+to the digest. A session that changed while its digest was written is left for the next cycle, and a turn that changed in
+the last moment is not retired.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from datetime import timedelta
 from typing import Any
 
 from wakeful.consolidation.digests import digest
+from wakeful.consolidation.links import inherited
 from wakeful.consolidation.phase import Cycle, Outcome, Phase, least_trust, seen, unmoved
+from wakeful.consolidation.phases.entity_links import RELATION as MENTIONS
 from wakeful.ids import content_id
 from wakeful.needs import Flow, run
-from wakeful.ops import Change, Log, PutNodes, QueryNodes, UpdateNodes
-from wakeful.records import MemoryLayer, MemoryNode, Source
+from wakeful.ops import Change, Log, PutEdges, PutNodes, QueryNodes, UpdateNodes
+from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode, Source
 
 LABEL = "digest"
 
@@ -53,12 +56,14 @@ def episodic_summary(cycle: Cycle) -> Flow[Outcome]:
         drafted.append((turns, text, by))
     batches = []
     still = yield from unmoved(cycle, [turn for turns, _, _ in drafted for turn in turns])
+    heirs = {_digest_id(cycle, turns): [turn.id for turn in turns] for turns, _, _ in drafted}
+    links = yield from inherited(cycle, heirs, (MENTIONS,))
     for turns, text, by in drafted:
         session = turns[0].source.session or ""
         if any(turn.id not in still for turn in turns):
             notes.append(f"{session}: changed while its digest was written; left for the next cycle")
         else:
-            batches.append(_retire(cycle, session, turns, text, by))
+            batches.append(_retire(cycle, session, turns, text, by, links.get(_digest_id(cycle, turns), ())))
             notes.append(f"{session}: {len(turns)} turns digested ({by})")
     changed = sum(len(batch[1].changes) + 1 for batch in batches)
     return Outcome(batches=tuple(batches), changed=changed, rows_read=read, notes=tuple(notes))
@@ -74,11 +79,17 @@ def _session(cycle: Cycle, session: str) -> QueryNodes:
     )
 
 
-def _retire(cycle: Cycle, session: str, turns: list[MemoryNode], text: str, by: str) -> tuple[Any, ...]:
+def _digest_id(cycle: Cycle, turns: list[MemoryNode]) -> str:
+    return content_id(cycle.scope.path, turns[0].source.session or "", *(turn.id for turn in turns), prefix="dg-")
+
+
+def _retire(
+    cycle: Cycle, session: str, turns: list[MemoryNode], text: str, by: str, links: tuple[MemoryEdge, ...]
+) -> tuple[Any, ...]:
     """The digest and the retirement of its sources, for one transaction."""
     ids = tuple(turn.id for turn in turns)
     made = MemoryNode.new(
-        id=content_id(cycle.scope.path, session, *ids, prefix="dg-"),
+        id=_digest_id(cycle, turns),
         scope=cycle.scope,
         layer=MemoryLayer.EPISODIC,
         label=LABEL,
@@ -95,7 +106,8 @@ def _retire(cycle: Cycle, session: str, turns: list[MemoryNode], text: str, by: 
         Change(node=turn, action="merge", reason=f"digested into {made.id}", at=cycle.started_at) for turn in turns
     )
     retire = UpdateNodes(scope=cycle.scope, changes=changes, expected=seen(turns))
-    return PutNodes(cycle.scope, (made,)), retire, Log(cycle.scope, log)
+    handed_on = (PutEdges(cycle.scope, links),) if links else ()
+    return PutNodes(cycle.scope, (made,)), retire, Log(cycle.scope, log), *handed_on
 
 
 EPISODIC_SUMMARY = Phase(

@@ -4,7 +4,7 @@ A pair is one fact when its numbers, dates, negation and names are the same (``w
 but for case, punctuation and fillers (``wording.gist``). Of a pair that is near in words or meaning a model may be asked;
 without an answer both stay, since one other word makes another fact. Merging is by star: every copy is compared with the
 one that stays, never with another copy, so A~B and B~C do not join A and C. Copies are retired with ``superseded_by``, and
-their counts and sources are added up.
+their counts, sources and links are the head's from then on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wakeful.consolidation.judging import rulings
+from wakeful.consolidation.links import inherited
 from wakeful.consolidation.phase import TRUST, Cycle, Outcome, Phase, seen, trusted, unmoved
 from wakeful.consolidation.phases.supersede import claim
 from wakeful.consolidation.wording import folded, gist, overlap, signature, words
 from wakeful.needs import Flow, run
-from wakeful.ops import Change, GetNodes, Log, SearchText, SearchVector, UpdateNodes
-from wakeful.records import MemoryLayer, MemoryNode
+from wakeful.ops import Change, GetNodes, Log, PutEdges, SearchText, SearchVector, UpdateNodes
+from wakeful.records import MemoryEdge, MemoryLayer, MemoryNode
 from wakeful.terms import query_terms
 
 NEAREST = 6
@@ -85,7 +86,12 @@ def merge(cycle: Cycle) -> Flow[Outcome]:
     notes = (*(f"judged: {reason}" for reason in stars.reasons.values()), *notes)
     if len(pairs) > MOST_PAIRS:
         notes = (*notes, f"{len(pairs) - MOST_PAIRS} pairs not judged: a cycle judges {MOST_PAIRS}")
-    batches = tuple(_merged(cycle, stars.heads[key], copies, stars.reasons) for key, copies in stars.copies.items())
+    heirs = {key: [copy.id for copy in copies] for key, copies in stars.copies.items()}
+    links = yield from inherited(cycle, heirs)
+    batches = tuple(
+        _merged(cycle, stars.heads[key], copies, stars.reasons, links.get(key, ()))
+        for key, copies in stars.copies.items()
+    )
     return Outcome(
         batches=_grouped(batches, cycle.settings.batch),
         changed=len(stars.gone) + len(stars.copies),
@@ -175,7 +181,13 @@ def _by_words(
     return sum(len(hits) for hits in found)
 
 
-def _merged(cycle: Cycle, head: MemoryNode, copies: list[MemoryNode], reasons: dict[str, str]) -> tuple[Any, ...]:
+def _merged(
+    cycle: Cycle,
+    head: MemoryNode,
+    copies: list[MemoryNode],
+    reasons: dict[str, str],
+    links: tuple[MemoryEdge, ...],
+) -> tuple[Any, ...]:
     """Operations that fold the copies into the head, for one transaction."""
     sources = dict.fromkeys(
         (*head.source.entries, *(entry for copy in copies for entry in (copy.id, *copy.source.entries)))
@@ -195,7 +207,9 @@ def _merged(cycle: Cycle, head: MemoryNode, copies: list[MemoryNode], reasons: d
         changes[copy.id] = {"status": "retracted", "superseded_at": cycle.started_at, "superseded_by": head.id}
         reason = f"{'judged to be ' if copy.id in reasons else ''}the same as {head.id}"
         log.append(Change(node=copy, action="merge", reason=reason, at=cycle.started_at))
-    return UpdateNodes(scope=cycle.scope, changes=changes, expected=seen((head, *copies))), Log(cycle.scope, tuple(log))
+    update = UpdateNodes(scope=cycle.scope, changes=changes, expected=seen((head, *copies)))
+    handed_on = (PutEdges(cycle.scope, links),) if links else ()
+    return update, Log(cycle.scope, tuple(log)), *handed_on
 
 
 def _times_said(node: MemoryNode) -> int:

@@ -77,12 +77,15 @@ def meta_nodes(cycle: Cycle) -> Flow[Outcome]:
     members: dict[str, list[str]] = {key: [] for key in keys}
     for edge in edges:
         members.setdefault(edge.target_id, []).append(edge.source_id)
-    ripe = {key: sorted(set(ids)) for key, ids in members.items() if len(set(ids)) >= cycle.settings.cluster_members}
-    parents = {key: content_id(cycle.scope.path, key, prefix="cl-") for key in ripe}
-    wanted = tuple({node_id for ids in ripe.values() for node_id in ids})
-    (known, nodes) = yield from run(GetNodes(cycle.scope, tuple(parents.values())), GetNodes(cycle.scope, wanted))
-    old = {node.id: node for node in known}
+    least = cycle.settings.cluster_members
+    wanted = tuple({node_id for ids in members.values() if len(set(ids)) >= least for node_id in ids})
+    (nodes,) = yield from run(GetNodes(cycle.scope, wanted, cycle.visible()))
     texts = {node.id: node for node in nodes}
+    alive = {key: sorted({node_id for node_id in ids if node_id in texts}) for key, ids in members.items()}
+    ripe = {key: ids for key, ids in alive.items() if len(ids) >= least}
+    parents = {key: content_id(cycle.scope.path, key, prefix="cl-") for key in ripe}
+    (known,) = yield from run(GetNodes(cycle.scope, tuple(parents.values())))
+    old = {node.id: node for node in known}
     names = {node.id: node for node in entities}
     batches = []
     stale = {
