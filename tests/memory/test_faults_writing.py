@@ -327,6 +327,8 @@ def filled(memory: Memory, scope: MemoryScope) -> None:
     memory.remember(scope, "Ana lives in Oslo", at=at)
     memory.remember(scope, "Ana moved to Rome", at=at + timedelta(days=30))
     memory.remember(scope, [Turn("I'm allergic to 花生 🥜.", speaker="Ana", at=at, session="s", ref="1")])
+    turns = [hit.node.id for hit in memory.recall(scope, "Ana 花生 Rome", layers=["semantic"])]
+    memory.link(scope, turns[0], turns[1], "NEAR", weight=0.5, properties={"by": "hand"})
     memory.remind(scope, "call", every="daily")
     memory.note(scope.child("session", "x"), "scratch")
     skill = MemoryNode.new(scope=scope, layer="procedural", label="s", content="do x", at=at, status="draft")
@@ -344,7 +346,7 @@ def test_an_export_goes_round_without_loss_and_twice_changes_nothing(open_memory
     held = [node.embedding is not None for node in memory.export(scope).nodes()]
     assert held == [node.embedding is not None for node in other.export(scope).nodes()]
     again = other.import_(scope, text)
-    assert again.nodes == 0
+    assert (again.nodes, again.edges, again.changes, again.refused) == (0, 0, 0, ())
     assert sorted(str(other.export(scope, vectors=False)).splitlines()) == bare
 
 
@@ -353,10 +355,25 @@ def test_an_import_moves_to_another_scope_only_when_told(memory: Memory, scope: 
     there = MemoryScope.of(("org", "other"))
     data = memory.export(scope)
     assert memory.import_(there, data).nodes == 0
-    assert memory.import_(there, data, source=scope).refused == ()
+    assert memory.import_(there, data, source=scope).edges == len(list(data.edges())) > 1
     assert contents(memory, there, "Where does Ana live?")[0] == "Ana moved to Rome"
-    assert memory.import_(there, data, source=scope).nodes == 0
+    again = memory.import_(there, data, source=scope)
+    assert (again.nodes, again.edges, again.changes, again.refused) == (0, 0, 0, ())
     assert len(list(memory.export(scope).nodes())) == len(list(memory.export(there).nodes()))
+
+
+def test_an_edge_that_cannot_be_imported_does_not_keep_the_others_out(memory: Memory, scope: MemoryScope) -> None:
+    filled(memory, scope)
+    data = memory.export(scope)
+    first, *others = [edge.id for edge in data.edges()]
+    bent = [
+        record | {"target_id": "nowhere"} if record["kind"] == "edge" and record["id"] == first else record
+        for record in data
+    ]
+    there = MemoryScope.of(("org", "other"))
+    done = memory.import_(there, bent, source=scope)
+    assert done.edges == len(others) > 0
+    assert len(done.refused) == 1
 
 
 # --- budget -----------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def import_(
     for owner in sorted(by_owner, key=lambda each: len(each.levels)):
         own = [change for change in changes if change.node.scope == owner]
         total = _added(total, (yield from _import_owner(owner, by_owner[owner], own, settings)))
-    return (yield from _import_edges(scope, edges, total))
+    return (yield from _import_edges(scope, edges, total, settings))
 
 
 class _Move:
@@ -177,19 +177,43 @@ def _holds(log: Iterable[Change], entry: Change) -> bool:
     return any((each.at, each.action, each.reason) == (entry.at, entry.action, entry.reason) for each in log)
 
 
-def _import_edges(scope: MemoryScope, edges: Sequence[MemoryEdge], total: Imported) -> Flow[Imported]:
-    written, refused = 0, list(total.refused)
+def _import_edges(
+    scope: MemoryScope, edges: Sequence[MemoryEdge], total: Imported, settings: WritingSettings
+) -> Flow[Imported]:
+    if not edges:
+        return total
+    ((_, there),) = yield from run(QuerySubtree(scope=scope, limit=1, edges=True))
+    held = {edge.id: edge for edge in there}
+    refused = list(total.refused)
     gone = {node_id for node_id, _ in refused}
+    by_owner: defaultdict[MemoryScope, list[MemoryEdge]] = defaultdict(list)
     for edge in edges:
         if not scope.contains(edge.scope) or edge.source_id in gone or edge.target_id in gone:
             refused.append((edge.id, "one of its ends was not imported, or its owner is not at or below the scope"))
-            continue
-        try:
-            yield from run(PutEdges(edge.scope, (edge,)))
-            written += 1
-        except (NotFound, MemoryContractError, StaleWriter) as error:
-            refused.append((edge.id, str(error)))
+        elif held.get(edge.id) != edge:
+            by_owner[edge.scope].append(edge)
+    written = 0
+    for owner, fresh in by_owner.items():
+        for start in range(0, len(fresh), settings.batch):
+            part = fresh[start : start + settings.batch]
+            bad = yield from _put_edges(owner, part)
+            refused += bad
+            written += len(part) - len(bad)
     return replace(total, edges=written, refused=tuple(refused))
+
+
+def _put_edges(owner: MemoryScope, edges: Sequence[MemoryEdge]) -> Flow[list[tuple[str, str]]]:
+    """Write edges together, and one by one when one of them can't be; gives the ids of those that can't, and why."""
+    try:
+        yield from run(PutEdges(owner, tuple(edges)))
+    except (NotFound, MemoryContractError, StaleWriter) as error:
+        if len(edges) == 1:
+            return [(edges[0].id, str(error))]
+        bad = []
+        for edge in edges:
+            bad += yield from _put_edges(owner, (edge,))
+        return bad
+    return []
 
 
 def erase(scope: MemoryScope, *, dry_run: bool = False) -> Flow[Erased]:
