@@ -107,6 +107,23 @@ def test_a_missed_night_is_caught_up(world):
     assert next(phase for phase in world.tend(at=world.now).phases if phase.name == "merge").rows_read == 0
 
 
+def test_a_history_longer_than_a_portion_is_worked_off_over_several_cycles(world):
+    world.put(*(
+        memory(f"s{session}t{turn}", f"Well, about parcel {session}: we talked at length about nothing new at all.",
+               hours=24 * 50 + session * 24 - turn / 60, layer="episodic", session=f"s{session}")
+        for session in range(6) for turn in range(10)
+    ))  # fmt: skip
+    digested = []
+    for night in range(6):
+        at = NOW + timedelta(hours=night)
+        report = world.tend(at=at, settings=TendingSettings(window_limit=20))
+        assert report.errors == {}
+        digested.append(sum(node.label == "digest" for node in picture(world)[0]))
+        assert next(phase for phase in report.phases if phase.name == "episodic_summary").rows_read <= 80
+    assert digested == [2, 4, 6, 6, 6, 6]
+    assert world.store.execute((GetState(ANA, "backlog:episodic_summary:0"),)) == (None,)
+
+
 def test_a_window_that_is_full_says_so(world):
     busy_world(world)
     assert world.tend("quick_nap", dry_run=True).notes == ()

@@ -2,7 +2,8 @@
 
 Only pairs with a node that the last cycle has not seen are made, and none with what consolidation made itself. A burst is
 a run of nodes of one session whose assertions follow each other within ``burst_seconds``. The weight falls
-with the distance in the run: ``1 / (1 + distance)``. A node gets no further link once it has ``degree_limit``.
+with the distance in the run, ``1 / (1 + distance)``, as words further apart count less for each other in GloVe (Pennington,
+Socher and Manning 2014, section 4.2). A node gets no further link once it has ``degree_limit``.
 """
 
 from __future__ import annotations

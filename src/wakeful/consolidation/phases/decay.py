@@ -11,11 +11,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from wakeful.consolidation.backlog import portions
 from wakeful.consolidation.phase import Cycle, Outcome, Phase, in_batches, mark_of, marked, seen
-from wakeful.needs import Flow, run
+from wakeful.needs import Flow
 from wakeful.ops import QueryNodes, UpdateNodes
 from wakeful.records import MemoryLayer, MemoryNode
 
+PORTION = 20_000
+"""Rows of a threshold that a cycle reads at most; a long history fades over several cycles."""
 IDENTITY = frozenset(("identity", "profile", "name"))
 """Labels that never fade."""
 
@@ -29,19 +32,20 @@ def decay(cycle: Cycle) -> Flow[Outcome]:
     """Fade what has been idle for long enough."""
     layers = (MemoryLayer.SEMANTIC, MemoryLayer.EPISODIC)
     queries = []
-    for days in cycle.settings.decay_days:
-        gap = timedelta(days=days)
+    gaps = [timedelta(days=days) for days in cycle.settings.decay_days]
+    for gap, longer in zip(gaps, (*gaps[1:], None), strict=True):
+        # In a first cycle each range ends where the next begins, so no row is read twice.
+        whole = None if longer is None else cycle.started_at - longer
         queries.append(
             QueryNodes(
                 scope=cycle.scope,
                 visibility=cycle.visible(layers=layers),
-                idle_since=None if cycle.first else cycle.since - gap,
+                idle_since=whole if cycle.first else cycle.since - gap,
                 idle_before=cycle.started_at - gap,
                 owned_only=True,
-                limit=None,
             )
         )
-    found = yield from run(*queries)
+    found, marks = yield from portions(cycle, "decay", queries, PORTION)
     changes: dict[str, dict[str, Any]] = {}
     for step, nodes in enumerate(found, 1):
         for node in cycle.own(nodes):
@@ -54,8 +58,9 @@ def decay(cycle: Cycle) -> Flow[Outcome]:
             }
     parts = in_batches(changes.items(), cycle.settings.batch)
     read = seen(node for nodes in found for node in nodes if node.id in changes)
+    batches = tuple((UpdateNodes(scope=cycle.scope, changes=dict(part), expected=read),) for part in parts)
     return Outcome(
-        batches=tuple((UpdateNodes(scope=cycle.scope, changes=dict(part), expected=read),) for part in parts),
+        batches=(*batches, marks) if marks else batches,
         changed=len(changes),
         rows_read=sum(len(nodes) for nodes in found),
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from wakeful.consolidation.backlog import portions
 from wakeful.consolidation.digests import digest
 from wakeful.consolidation.links import inherited
 from wakeful.consolidation.phase import Cycle, Outcome, Phase, least_trust, seen, unmoved
@@ -32,12 +33,11 @@ def episodic_summary(cycle: Cycle) -> Flow[Outcome]:
         idle_since=None if cycle.first else cycle.since - timedelta(days=cycle.settings.summary_days),
         idle_before=ripe,
         owned_only=True,
-        limit=cycle.settings.window_limit,
     )
-    (old,) = yield from run(query)
+    (old,), marks = yield from portions(cycle, "episodic_summary", (query,), cycle.settings.window_limit)
     sessions = sorted({node.source.session for node in cycle.own(old) if node.source.session and node.label != LABEL})
     if not sessions:
-        return Outcome(rows_read=len(old))
+        return Outcome(batches=(marks,) if marks else (), rows_read=len(old))
     members = yield from run(*(_session(cycle, session) for session in sessions))
     notes: list[str] = []
     drafted: list[tuple[list[MemoryNode], str, str]] = []
@@ -66,7 +66,8 @@ def episodic_summary(cycle: Cycle) -> Flow[Outcome]:
             batches.append(_retire(cycle, session, turns, text, by, links.get(_digest_id(cycle, turns), ())))
             notes.append(f"{session}: {len(turns)} turns digested ({by})")
     changed = sum(len(batch[1].changes) + 1 for batch in batches)
-    return Outcome(batches=tuple(batches), changed=changed, rows_read=read, notes=tuple(notes))
+    kept = (*batches, marks) if marks else tuple(batches)
+    return Outcome(batches=kept, changed=changed, rows_read=read, notes=tuple(notes))
 
 
 def _session(cycle: Cycle, session: str) -> QueryNodes:
