@@ -19,7 +19,7 @@ def wakeful(capsys, tmp_path, monkeypatch):
         code = main([str(each) for each in arguments])
         out, err = capsys.readouterr()
         assert "Traceback" not in err
-        lines = [json.loads(line) for line in out.splitlines()] if "--json" in arguments and out else []
+        lines = [json.loads(line) for line in out.split("\n") if line] if "--json" in arguments and out else []
         data = lines[0] if len(lines) == 1 else lines or None
         return SimpleNamespace(code=code, out=out, err=err, json=data)
 

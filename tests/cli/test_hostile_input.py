@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sqlite3
 from pathlib import Path
 
@@ -120,6 +121,10 @@ def test_what_is_no_scope_is_refused_before_a_store_is_made(wakeful, place, comm
         ("deep.json", b"[" * 100_000 + b"]" * 100_000),
         ("strange.json", b'{"rows": [1]}'),
         ("broken.jsonl", b'{"role": "user", "content": "a"}\n{"role": \n'),
+        ("deep.jsonl", b"[" * 100_000 + b"\n"),
+        ("digits.json", b'[{"role": "user", "content": "a", "n": ' + b"1" * 6_000 + b"}]"),
+        ("digits.jsonl", b'{"role": "user", "content": "a", "n": ' + b"1" * 6_000 + b"}\n"),
+        ("constant.json", b'[{"role": "user", "content": NaN}]'),
     ],
 )
 def test_what_is_no_conversation_is_refused(wakeful, place, command, name, content):
@@ -134,3 +139,41 @@ def test_an_unknown_option_is_told_with_the_usage_of_its_own_command(wakeful, pl
     done = wakeful(*command.split(), *(SCOPED.get(command) or FILES.get(command) or ()), "--no-such-option")
     assert done.code == 2
     assert done.err.startswith(f"usage: wakeful {command}"), done.err
+
+
+ODD = {
+    "surrogate.json": '[{"role": "user", "content": "half \\ud800 a character"}, {"role": "assistant", "content": "ok"}]',
+    "separators.jsonl": '{"role": "user", "content": "a\u2028b\x85c"}\n{"role": "assistant", "content": "ok"}\n',
+    "lines without the name.json": '{"role": "user", "content": "a"}\n{"role": "assistant", "content": "ok"}\n',
+    "crlf.jsonl": '{"role": "user", "content": "a"}\r\n{"role": "assistant", "content": "ok"}\r\n',
+}
+"""Files that are odd and still conversations."""
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("command", ["inspect", "validate", "compact", "replay"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_is_odd_and_still_a_conversation_is_read(wakeful, place, name, command, as_json):
+    (place / name).write_bytes(ODD[name].encode())
+    done = wakeful(command, name, *FILES[command], *(["--json"] if as_json else []))
+    assert done.code == 0, done
+    if as_json:
+        assert done.json
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_written_is_read_back_as_the_same_messages(wakeful, place, name):
+    (place / name).write_bytes(ODD[name].encode())
+    assert wakeful("compact", name, "--window", "1000", "--out", "out.json").code == 0
+    lines = ODD[name].split("\n") if name.endswith("l") or "lines" in name else [ODD[name]]
+    given = [json.loads(line) for line in lines if line.strip()]
+    assert json.loads((place / "out.json").read_bytes())["messages"] == (given[0] if len(given) == 1 else given)
+
+
+@pytest.mark.parametrize("text", ['[{"role": "alien", "content": "x"}]', '[{"role": null, "content": "x"}]'])
+def test_a_format_that_nobody_knows_leaves_no_archive_behind(wakeful, place, text):
+    (place / "alien.json").write_text(text)
+    line = refused(
+        wakeful, place, "compact", "alien.json", "--window", "1000", "--archive", "new.db", "--out", "o.json"
+    )
+    assert "--format" in line

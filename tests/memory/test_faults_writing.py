@@ -326,6 +326,7 @@ def filled(memory: Memory, scope: MemoryScope) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     memory.remember(scope, "Ana lives in Oslo", at=at)
     memory.remember(scope, "Ana moved to Rome", at=at + timedelta(days=30))
+    memory.note(scope, "parted\u2028by what is\x85no line feed")
     memory.remember(scope, [Turn("I'm allergic to 花生 🥜.", speaker="Ana", at=at, session="s", ref="1")])
     turns = [hit.node.id for hit in memory.recall(scope, "Ana 花生 Rome", layers=["semantic"])]
     memory.link(scope, turns[0], turns[1], "NEAR", weight=0.5, properties={"by": "hand"})

@@ -7,13 +7,14 @@ then nothing was written. Results go to standard output, everything else to stan
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from wakeful.errors import WakefulError
+from wakeful.errors import UnknownFormat, WakefulError
 
 GROUPS = (
     "inspect",
@@ -62,9 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a terminal can't show, half a character too, is escaped as JSON does it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
+    except UnknownFormat as error:
+        print(f"wakeful: {str(error).replace('dialect=...', '--format NAME')}", file=sys.stderr)
+        return 2
     except WakefulError as error:
         print(f"wakeful: {error}", file=sys.stderr)
         return 2

@@ -49,8 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and Path(arguments.out).exists() and Path(arguments.out).samefile(arguments.file):
         raise InputError(f"--out {arguments.out} is the input itself; give another file, so that nothing is lost")
     options = _options(arguments)
-    if arguments.dry_run:
+    if arguments.dry_run or arguments.archive is not None:
+        # Planned before an archive is made: what is no conversation leaves no file behind.
         plan = plan_compaction(found.messages, **options)
+    if arguments.dry_run:
         _show(arguments, found.name, plan, None, found.messages)
         return 1 if plan.over_budget else 0
     archive = None
@@ -71,11 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all. Half a character (a lone surrogate) is written as JSON escapes it."""
     target = Path(path)
     part = target.with_name(target.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -40,18 +40,26 @@ def read_conversations(path: str) -> list[Conversation]:
     """Read every conversation of a file. Raises ``InputError`` for anything that is not one."""
     text = _text(path)
     name = Path(path).name
-    if path.endswith((".jsonl", ".ndjson")):
+    if path.endswith((".jsonl", ".ndjson")) or _looks_like_lines(text):
         return [Conversation(name, _lines(path, text))]
+    return _conversations(path, name, parse_json(text, path))
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Decode JSON, by the letter. Raises ``InputError`` that begins with ``where`` for anything that is none."""
     try:
-        data = json.loads(text)
+        return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        if _looks_like_lines(text):
-            return [Conversation(name, _lines(path, text))]
-        where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{path} is not valid JSON ({where}: {error.msg}); nothing was read") from None
+        place = f"line {error.lineno}, column {error.colno}: " if "\n" in text.rstrip() else f"column {error.colno}: "
+        raise InputError(f"{where} is not valid JSON ({place}{error.msg}); nothing was read") from None
     except RecursionError:
-        raise InputError(f"{path} is nested too deeply to be a conversation") from None
-    return _conversations(path, name, data)
+        raise InputError(f"{where} is nested too deeply to be a conversation; nothing was read") from None
+    except ValueError as error:
+        raise InputError(f"{where} is not valid JSON ({error}); nothing was read") from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"JSON has no {constant}")
 
 
 def _text(path: str) -> str:
@@ -74,19 +82,17 @@ def _text(path: str) -> str:
 
 
 def _looks_like_lines(text: str) -> bool:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return len(lines) > 1 and all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines[:3])
+    """Say whether each of the first lines is an object of its own. Only line feeds part lines: other separators that
+    Unicode knows may stand in a string."""
+    lines = [line.strip() for line in text.split("\n", 8)[:8] if line.strip()]
+    return len(lines) > 1 and all(line.startswith("{") and line.endswith("}") for line in lines[:3])
 
 
 def _lines(path: str, text: str) -> list[Any]:
     messages = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            messages.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number} is not valid JSON: {error.msg}; nothing was read") from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            messages.append(parse_json(line, f"{path}, line {number}"))
     return _checked(path, messages)
 
 

@@ -52,7 +52,7 @@ def lay_out(ledger: Ledger, max_tokens: int, count: Count, *, quotes: bool = Tru
 
 def fold(text: str, reader: Reader) -> None:
     """Read the body of an earlier summary: rows as rows, other text as something said."""
-    for row in reversed(text.splitlines()):
+    for row in reversed(text.split("\n")):
         found = _ROW.fullmatch(row)
         if found is None:
             if row.strip():

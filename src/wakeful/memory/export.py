@@ -64,7 +64,7 @@ class Export(list[Record]):
         if not isinstance(data, str):
             return cls(dict(record) for record in data)
         made = cls()
-        for number, line in enumerate(data.splitlines(), 1):
+        for number, line in enumerate(data.split("\n"), 1):
             if not line.strip():
                 continue
             try:
