@@ -171,19 +171,18 @@ class OpenAIChat:
             if type(message) is not dict:
                 pass
             elif type(content) is str:
-                if role == "tool":
+                first = content[0] if content else "{"
+                if first == "{" or first == "[":
+                    pass
+                elif role == "tool":
                     call_id = message.get("tool_call_id")
-                    if content and content[0] != "{" and content[0] != "[" and type(call_id) is str:
+                    if type(call_id) is str:
                         kinds[i] = _RESULTS
                         tokens[i] = text(content) + _RESULT_TOKENS
                         sizes[i] = len(content) + _RESULT_BYTES
                         results[i] = (call_id,)
                         continue
-                elif (
-                    content
-                    and content[0] not in "{["
-                    and (role == "user" or (role == "assistant" and len(message) == 2))
-                ):
+                elif role == "user" or (role == "assistant" and len(message) == 2):
                     kinds[i] = _USER if role == "user" else _ASSISTANT
                     tokens[i] = text(content) + _OVERHEAD
                     sizes[i] = len(content) + WIRE_OVERHEAD

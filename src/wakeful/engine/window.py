@@ -22,7 +22,7 @@ from wakeful.compaction.compactor import run_hooks
 from wakeful.compaction.digest_parts import Breaker
 from wakeful.compaction.flow import compact_flow, unchanged
 from wakeful.compaction.identity import Ids
-from wakeful.compaction.measure import History
+from wakeful.compaction.measure import History, weigh_all
 from wakeful.compaction.meter import Meter, as_meter
 from wakeful.compaction.options import WINDOW_OPTIONS, WindowOptions, check
 from wakeful.compaction.policy import KEEP_RECENT, CostPolicy, Policy
@@ -39,6 +39,12 @@ from wakeful.needs import Flow, Usage
 log = logging.getLogger("wakeful.window")
 
 _get = dict.get
+
+AT_ONCE = 512
+"""Messages that are compared at once: what was just looked at is still in the processor's cache when its contents are."""
+
+MANY = 32
+"""Messages above which weighing them together is faster."""
 
 _NOTHING = History([], [], ())
 
@@ -249,12 +255,16 @@ class Window:
         fresh = messages[self._offset :]
         edited = self._edited(fresh)
         self._own = own and edited is fresh
-        weigh, count = dialect.weigh, self._meter.count
-        tail = [weigh(message, count) for message in edited]
+        if len(edited) > MANY:
+            self._tail = History(edited, weigh_all(dialect, edited, self._meter.count), ())
+            tail = self._tail.weights
+        else:
+            weigh, count = dialect.weigh, self._meter.count
+            tail = [weigh(message, count) for message in edited]
+            self._tail = History(edited, tail, ())
         del self._sent[cut:], self._weights[cut:]
         self._sent += edited
         self._weights += tail
-        self._tail = History(edited, tail, ())
         return is_whole(dialect, self._tail, before=self._weights[cut - 1] if cut else None)
 
     def _edited(self, fresh: list[Any]) -> list[Any]:
@@ -269,7 +279,22 @@ class Window:
 
     def _matches(self, messages: list[Any], known: list[Any], contents: list[Any]) -> bool:
         n = len(known)
-        return len(messages) >= n and messages[:n] == known and self._contents_of(known) == contents
+        if len(messages) < n:
+            return False
+        assert self._dialect is not None
+        read = itemgetter(self._dialect.facts.content_key)
+        for start in range(0, n, AT_ONCE):
+            stop = start + AT_ONCE if start + AT_ONCE < n else n
+            part = messages[start:stop]
+            if part != known[start:stop]:
+                return False
+            try:
+                found = list(map(read, part))
+            except (KeyError, TypeError):
+                found = self._contents_of(part)
+            if found != contents[start:stop]:
+                return False
+        return True
 
     def _contents_of(self, messages: list[Any]) -> list[Any]:
         """Give the contents of messages, by the fastest way that works for all of them."""
@@ -382,8 +407,9 @@ class Window:
         self._entry_ids().follow(entry_ids, result.messages, result.origins)
         self._originals = originals
         self._before, self._after_length = old, len(result.messages)
-        weigh, count = self._dialect.weigh, self._meter.count
-        self._weights = [weigh(message, count) for message in result.messages]
+        self._weights = History(
+            result.messages, weigh_all(self._dialect, result.messages, self._meter.count), ()
+        ).weights
         self._sent = list(result.messages)
         self._lay_border(given, result, len(old))
         self.compactions += 1
