@@ -117,6 +117,10 @@ class LangChain:
             return _new(Weight, (kind, tokens, (), (), WIRE_OVERHEAD + len(content), 0))
         if kind == Kind.RESULTS:
             return _weigh_result(message, count)
+        if type(content) is str and kind == Kind.ASSISTANT and not message.additional_kwargs:
+            usual = _weigh_assistant(message, content, count)
+            if usual is not None:
+                return usual
         tokens, size, flags = _OVERHEAD, WIRE_OVERHEAD, 0
         calls: list[str] = []
         results: list[str] = []
@@ -261,8 +265,34 @@ def _result_id(message: Any) -> str:
     return call_id if isinstance(call_id, str) else _LEGACY + text_of(message.name)
 
 
+def _weigh_assistant(message: Any, content: str, count: Count) -> Weight | None:
+    """Weigh text and calls with an id and a mapping of arguments; None for what is rarer."""
+    if getattr(message, "invalid_tool_calls", None):
+        return None
+    tokens, size = _OVERHEAD, WIRE_OVERHEAD
+    if content:
+        tokens += count(content, "json" if content[0] in "{[" else "text")
+        size += BLOCK_BYTES + len(content)
+    ids: tuple[str, ...] = ()
+    for call in getattr(message, "tool_calls", None) or ():
+        call_id, arguments = call.get("id"), call.get("args")
+        if type(call_id) is not str or type(arguments) is not dict:
+            return None
+        shown = repr(arguments)
+        tokens += CALL_OVERHEAD + count(shown, "json")
+        size += BLOCK_BYTES + len(shown)
+        ids += (call_id,)
+    return _new(Weight, (Kind.CALLS if ids else Kind.ASSISTANT, tokens, ids, (), size, 0))
+
+
 def _weigh_result(message: Any, count: Count) -> Weight:
-    text, size, media = result_text(message.content)
+    content = message.content
+    if type(content) is str and content and content[0] not in "{[":
+        tokens = _OVERHEAD + CALL_OVERHEAD + count(content, "text")
+        return _new(
+            Weight, (Kind.RESULTS, tokens, (), (_result_id(message),), WIRE_OVERHEAD + BLOCK_BYTES + len(content), 0)
+        )
+    text, size, media = result_text(content)
     tokens = _OVERHEAD + CALL_OVERHEAD + media * _FACTS.media_tokens
     if text:
         tokens += count(text, "json" if text[0] in "{[" else "text")
